@@ -16,7 +16,7 @@ import zipfile
 import numpy as np
 
 from . import _arrays
-from ._dtypes import DType
+from ._dtypes import DType, bfloat16
 from ._errors import FileFormatError
 from ._ir import CONSTANT, VARIABLE, Operation, Program
 from ._op import OPS, ShapedType
@@ -97,7 +97,11 @@ def _encoded(value: Any, weights: dict[str, Any], where: str) -> Any:
         return {"$tuple": items} if isinstance(value, tuple) else items
     if isinstance(value, Mapping):
         return {"$map": {k: _encoded(v, weights, f"{where}.{k}") for k, v in value.items()}}
-    weights[where] = np.ascontiguousarray(_arrays.to_numpy(value)).reshape(value.shape)
+    array = np.ascontiguousarray(_arrays.to_numpy(value)).reshape(value.shape)
+    if array.dtype == bfloat16:  # safetensors knows it, but not for NumPy: its bits are kept
+        weights[where] = array.view(np.uint16)
+        return {"$bfloat16": where}
+    weights[where] = array
     return {"$array": where}
 
 
@@ -188,6 +192,8 @@ def _decoded(value: Any, weights: Mapping[str, Any]) -> Any:
         return ShapedType(*value["$type"])
     if "$array" in value:
         return weights[value["$array"]]
+    if "$bfloat16" in value:
+        return weights[value["$bfloat16"]].view(bfloat16.numpy)
     if "$descriptor" in value:
         return DESCRIPTORS[value["$descriptor"]](**_decoded(value["fields"], weights))
     raise ValueError(f"an unknown value {value!r}")

@@ -189,7 +189,9 @@ class Graph(Program):
         for argument, tensor in (("of", of), *(("with_", t) for t in tensors)):
             if not tensor.dtype.is_float:
                 raise GradientError(f"gradients: {argument} must be floating, got {tensor!r}")
-        found = _autodiff.gradients(self, [of], [ones_like(of)], tensors)
+        # Where the shape is known, the seed does not make the primary itself run.
+        seed = self.constant(1, shape=of.shape, dtype=of.dtype) if of.type.is_static else ones_like(of)
+        found = _autodiff.gradients(self, [of], [seed], tensors)
         results = {t: zeros_like(t) if g is None else g for t, g in zip(tensors, found, strict=True)}
         if name is not None:
             for tensor, gradient in results.items():

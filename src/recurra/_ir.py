@@ -265,10 +265,10 @@ def lift(graph: Program, value: Any) -> Tensor:
 
 def _lifted(graph: Program, op: Op, inputs: Sequence[Any]) -> list[Tensor]:
     like = next(v.dtype for v in inputs if isinstance(v, Tensor))
-    return [lift(graph, v if isinstance(v, Tensor) or _arrays.is_array(v) else _number(op, v, like)) for v in inputs]
+    return [lift(graph, v if isinstance(v, Tensor) or _arrays.is_array(v) else number(op, v, like)) for v in inputs]
 
 
-def _number(op: Op, value: Any, like: DType) -> np.ndarray[Any, Any]:
+def number(op: Op, value: Any, like: DType) -> np.ndarray[Any, Any]:
     """A Python number as a NumPy scalar array of dtype `like`, by the Array API's rule for kinds."""
     kinds = {bool: 0, int: 1, float: 2, complex: 3}
     ranks = {"bool": 0, "int": 1, "uint": 1, "float": 2, "complex": 3}
@@ -289,8 +289,8 @@ def _as_arrays(op: Op, inputs: Sequence[Any]) -> list[Array]:
         if not inputs:
             return []
         raise ArgumentTypeError(f"{op.name}: inputs must be graph tensors or arrays, got {inputs[0]!r}")
-    xp, device, dtype = _arrays.namespace(like), _arrays.device_of(like), _arrays.dtype_of(like)
-    return [v if _arrays.is_array(v) else _arrays.constant(xp, _number(op, v, dtype), device) for v in inputs]
+    xp, device, dtype = _arrays.namespace(like), _arrays.device_of(like), as_dtype(like.dtype, op.name)
+    return [v if _arrays.is_array(v) else _arrays.constant(xp, number(op, v, dtype), device) for v in inputs]
 
 
 def run_now(op: Op, inputs: Sequence[Array], attrs: Attrs, wanted: tuple[bool, ...] | None = None) -> tuple[Array, ...]:
@@ -301,7 +301,8 @@ def run_now(op: Op, inputs: Sequence[Array], attrs: Attrs, wanted: tuple[bool, .
     if op.check_values is not None:
         op.check_values(*inputs, **attrs)
     choice = choose(op, types, attrs, xp, wanted or (True,) * len(inferred))
-    result = choice.kernel(xp, *inputs)
+    with np.errstate(all="ignore"):  # infinities and NaN are results, as in MPSGraph, torch and JAX
+        result = choice.kernel(xp, *inputs)
     return result if isinstance(result, tuple) else (result,)
 
 

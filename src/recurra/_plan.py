@@ -210,7 +210,8 @@ class Plan:
         if feeds:
             xp, device = check_together("run", feeds), _arrays.device_of(feeds[0])
         chosen = self.specialize(xp, device, [type_of(a) for a in feeds])
-        return self._run(chosen, feeds)
+        with np.errstate(all="ignore"):  # infinities and NaN are results, as in MPSGraph, torch and JAX
+            return self._run(chosen, feeds)
 
     def _run(self, chosen: Specialization, feeds: Sequence[Array]) -> list[Array]:
         xp, device = chosen.xp, chosen.device

@@ -6,11 +6,11 @@ import functools
 from typing import Any
 
 import numpy as np
-import pytest
 from oracle.cases import OPS, Case, case
-from recurrent.calls import BACKWARD, FORWARD, compute, descriptor, saved_state
+import pytest
 
 import recurra
+from recurrent.calls import BACKWARD, FORWARD, compute, descriptor, saved_state
 
 pytestmark = pytest.mark.filterwarnings("ignore:gru.* secondary_bias is used only:recurra.RecurraWarning")
 STEP = 1e-5

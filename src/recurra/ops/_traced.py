@@ -12,7 +12,7 @@ import numpy as np
 
 from .._dtypes import as_dtype, bfloat16, float16, float32, float64, int32, int64
 from .._ir import Tensor, apply
-from . import casting, joining, movement, reduction
+from . import casting, comparison, joining, movement, reduction
 
 __all__ = ["bfloat16", "float16", "float32", "float64", "int32", "int64"]
 
@@ -72,7 +72,7 @@ def matmul(x: Any, y: Any) -> Any:
 def where(condition: Any, x: Any, y: Any) -> Any:
     if not any(isinstance(v, Tensor) for v in (condition, x, y)):
         return np.where(condition, x, y)
-    return _apply("select", condition, x, y)
+    return comparison.select(condition, x, y)
 
 
 def exp(x: Any) -> Any:
