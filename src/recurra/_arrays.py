@@ -180,8 +180,9 @@ def scan(
 ) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
     """The time loop: `carry, outputs[t] = step(carry, *(s[t] for s in sequences))` for every t.
 
-    `reverse` goes from the last t to the first. A sequence may be None, and stays None at each step. `like` has one array per output, of the output's shape and
-    dtype; it decides what comes back when `length` is 0. Returns the last carry and the outputs stacked along time.
+    `reverse` goes from the last t to the first. A sequence may be None, and stays None at each step. `like` has one
+    array per output, of the output's shape and dtype; it decides what comes back when `length` is 0. Returns the last
+    carry and the outputs stacked along time.
     """
     if array_api_compat.is_jax_namespace(xp):
         import jax

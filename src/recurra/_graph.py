@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import wraps
 import inspect
+import threading
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
@@ -73,6 +74,7 @@ class Graph(Program):
     def __init__(self, *, seed: int | None = None) -> None:
         super().__init__()
         self._plans: OrderedDict[Any, Plan] = OrderedDict()
+        self._lock = threading.Lock()  # run_async and other threads look plans up too
         if seed is not None:
             self.seed(seed)
 
@@ -292,14 +294,15 @@ class Graph(Program):
 
     def _plan(self, feeds: tuple[Tensor, ...], targets: tuple[Tensor, ...], operations: tuple[Operation, ...]) -> Plan:
         key = (feeds, targets, operations)
-        found = self._plans.get(key)
-        if found is None:
-            only_placeholders(feeds)
-            found = self._plans[key] = Plan(self, feeds, targets, operations)
-            if len(self._plans) > _PLANS:
-                self._plans.popitem(last=False)
-        else:
-            self._plans.move_to_end(key)
+        with self._lock:
+            found = self._plans.get(key)
+            if found is None:
+                only_placeholders(feeds)
+                found = self._plans[key] = Plan(self, feeds, targets, operations)
+                if len(self._plans) > _PLANS:
+                    self._plans.popitem(last=False)
+            else:
+                self._plans.move_to_end(key)
         return found
 
     # ---- the recurrent ops, as methods of the graph ------------------------------------------------------------

@@ -124,6 +124,12 @@ class Operators:
 
         return transpose(self, permutation)  # type: ignore[no-any-return]
 
+    def squeeze(self, axes: Any = None) -> Tensor:
+        """`recurra.ops.squeeze`."""
+        from .ops.movement import squeeze
+
+        return squeeze(self, axes)  # type: ignore[no-any-return]
+
     def astype(self, dtype: Any) -> Tensor:
         """`recurra.ops.cast`."""
         from .ops.casting import cast
@@ -137,6 +143,14 @@ class Operators:
     def mean(self, axes: Any = None, *, keepdims: bool = False) -> Tensor:
         """`recurra.ops.mean`, with axes dropped unless `keepdims`."""
         return self._reduce("mean", axes, keepdims)
+
+    def max(self, axes: Any = None, *, keepdims: bool = False) -> Tensor:
+        """`recurra.ops.reduce_max`, with axes dropped unless `keepdims`."""
+        return self._reduce("reduce_max", axes, keepdims)
+
+    def min(self, axes: Any = None, *, keepdims: bool = False) -> Tensor:
+        """`recurra.ops.reduce_min`, with axes dropped unless `keepdims`."""
+        return self._reduce("reduce_min", axes, keepdims)
 
     def _reduce(self, name: str, axes: Any, keepdims: bool) -> Tensor:
         from .ops import reduction

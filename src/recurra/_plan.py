@@ -222,6 +222,11 @@ class Plan:
         variables = self.program.variables
         for variable, slot in self._variables:
             values[slot] = _arrays.convert(variables[variable], xp, device)
+        if self._seeds and any(_arrays.is_traced(a) for a in feeds):
+            raise GraphError(
+                "run: random ops must have a seed where the run is traced, got one without: "
+                "it would draw once, and every later call would repeat it"
+            )
         for slot in self._seeds:
             # A NumPy number in every library: random ops draw with NumPy (see ops/random.py).
             values[slot] = np.asarray(self.program.random.integers(2**62, dtype=np.int64))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
-import torch
 from oracle.cases import OPS, case, reference_results
+import pytest
 from recurrent.calls import arguments, compute, descriptor, distance, tolerance
+import torch
 
 import recurra
 from recurra import ops

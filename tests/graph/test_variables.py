@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 import pytest
 import torch
@@ -160,6 +161,18 @@ def test_random_ops_draw_anew_in_every_run_and_repeat_with_the_graphs_seed() -> 
     assert not np.array_equal(draws(None)[0], free[0])
     np.testing.assert_array_equal(draws(7), draws(7))
     assert not np.array_equal(draws(7)[0], draws(7)[1])
+
+
+def test_random_ops_without_a_seed_are_refused_under_jit() -> None:
+    graph = recurra.Graph()
+    x = graph.placeholder([4])
+    y = x + ops.random_uniform([4], graph=graph)
+    with pytest.raises(recurra.GraphError, match="random ops must have a seed where the run is traced"):
+        jax.jit(lambda a: graph.run({x: a}, y))(np.ones(4, np.float32))
+    z = x + ops.random_uniform([4], seed=3, graph=graph)
+    np.testing.assert_allclose(
+        jax.jit(lambda a: graph.run({x: a}, z))(np.ones(4, np.float32)), graph.run({x: np.ones(4, np.float32)}, z)
+    )
 
 
 def test_seed_begins_the_draws_again() -> None:

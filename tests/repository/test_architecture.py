@@ -94,7 +94,9 @@ def test_public_list_is_what_it_was() -> None:
 
 def test_public_names_are_imported_by_name() -> None:
     tree = ast.parse((PACKAGE / "__init__.py").read_text())
-    by_name = {a.asname for node in tree.body if isinstance(node, ast.ImportFrom) for a in node.names if a.asname == a.name}
+    by_name = {
+        a.asname for node in tree.body if isinstance(node, ast.ImportFrom) for a in node.names if a.asname == a.name
+    }
     modules_seen = {n for n in public_names() if type(getattr(recurra, n)).__name__ == "module"}
     assert set(public_names()) - modules_seen <= by_name
     assert modules_seen == {"ops"}

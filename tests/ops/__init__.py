@@ -1,0 +1,1 @@
+"""The generic ops and the recurrent ones, against forms of their own."""
