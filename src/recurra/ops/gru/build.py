@@ -7,11 +7,9 @@ from typing import Any
 import warnings
 
 from ..._errors import RecurraWarning
-from ..._op import Op, register
-from .. import _build
-from .._build import Slots
-from .._composed import composed_vjp
+from .. import _call
 from .._descriptor import snapshot
+from .._pair import op_pair
 from .._results import GRUGradients, GRUResults, results
 from . import reference
 from .spec import GATES, GRUDescriptor
@@ -81,8 +79,8 @@ def gru(
         "resets": resets,
     }
     wanted = (True, snap.training)
-    outputs = _build.call(GRU, named, snap, wanted, name)
-    return results(GRUResults, *_build.chosen(("h", "z"), outputs, wanted))
+    outputs = _call.call(GRU, named, snap, wanted, name)
+    return results(GRUResults, *_call.chosen(("h", "z"), outputs, wanted))
 
 
 def _warn_of_idle_bias(op: str, secondary_bias: Any, descriptor: GRUDescriptor) -> None:
@@ -148,61 +146,29 @@ def gru_gradients(
         "init_state": init_state,
         "secondary_bias": secondary_bias,
         "source_gradient": source_gradient,
-        "z_state": _build.required("gru_gradients", "z_state", z_state),
-        "output_fwd": _build.required("gru_gradients", "output_fwd", output_fwd),
+        "z_state": _call.required("gru_gradients", "z_state", z_state),
+        "output_fwd": _call.required("gru_gradients", "output_fwd", output_fwd),
         "state_gradient": state_gradient,
         "mask": mask,
         "lengths": lengths,
         "resets": resets,
     }
     names = tuple(n for n in ORDER if named[n] is not None)
-    outputs = _build.call(GRU_GRADIENTS, named, snap, (True,) * len(names), name)
+    outputs = _call.call(GRU_GRADIENTS, named, snap, (True,) * len(names), name)
     return results(GRUGradients, names, outputs)
 
 
-def _vjp(
-    inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any], *, slots: Slots, descriptor: GRUDescriptor
-) -> Sequence[Any]:
-    dh, dz = cotangents
-    if dz is not None:  # the gradient op has no input for it
-        return composed_vjp(GRU, inputs, cotangents, {"slots": slots, "descriptor": descriptor})
-    named = dict(zip(slots, inputs, strict=True))
-    h, z = outputs
-    gradients = gru_gradients(
-        **named,
-        source_gradient=dh,
-        z_state=z,
-        output_fwd=h,
-        descriptor=descriptor,
-    )
-    return _build.by_slot(slots, gradients)
+def _remembered(results: Sequence[Any], cotangents: Sequence[Any]) -> dict[str, Any]:
+    h, z = results
+    return {"source_gradient": cotangents[0], "z_state": z, "output_fwd": h}
 
 
-def _gradients_vjp(
-    inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any], **attrs: Any
-) -> Sequence[Any]:
-    return composed_vjp(GRU_GRADIENTS, inputs, cotangents, attrs)
-
-
-GRU = register(
-    Op(
-        "gru",
-        infer=_build.infer_forward("gru", GATES, (1, GATES)),
-        reference=_build.forward_reference(reference.forward),
-        vjp=_vjp,
-        outputs=("h", "z"),
-        selects_outputs=True,
-        check_values=_build.check_values("gru"),
-    )
-)
-GRU_GRADIENTS = register(
-    Op(
-        "gru_gradients",
-        infer=_build.infer_gradients("gru_gradients", GATES, ORDER),
-        reference=_build.gradient_reference(reference.backward, ORDER),
-        vjp=_gradients_vjp,
-        outputs=lambda slots, descriptor: _build.present(ORDER, slots),
-        selects_outputs=True,
-        check_values=_build.check_values("gru_gradients"),
-    )
+GRU, GRU_GRADIENTS = op_pair(
+    "gru",
+    gates=GATES,
+    outputs={"h": 1, "z": GATES},
+    order=ORDER,
+    forward=reference.forward,
+    backward=reference.backward,
+    remembered=_remembered,
 )

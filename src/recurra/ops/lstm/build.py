@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..._op import Op, register
-from .. import _build
-from .._build import Slots
-from .._composed import composed_vjp
+from .. import _call
 from .._descriptor import snapshot
+from .._pair import op_pair
 from .._results import LSTMGradients, LSTMResults, results
 from . import reference
 from .spec import GATES, LSTMDescriptor
@@ -78,8 +76,8 @@ def lstm(
         "resets": resets,
     }
     wanted = (True, snap.produce_cell or snap.training, snap.training)
-    outputs = _build.call(LSTM, named, snap, wanted, name)
-    return results(LSTMResults, *_build.chosen(("h", "c", "z"), outputs, wanted))
+    outputs = _call.call(LSTM, named, snap, wanted, name)
+    return results(LSTMResults, *_call.chosen(("h", "c", "z"), outputs, wanted))
 
 
 def lstm_gradients(
@@ -140,8 +138,8 @@ def lstm_gradients(
         "init_state": init_state,
         "init_cell": init_cell,
         "source_gradient": source_gradient,
-        "z_state": _build.required("lstm_gradients", "z_state", z_state),
-        "cell_output_fwd": _build.required("lstm_gradients", "cell_output_fwd", cell_output_fwd),
+        "z_state": _call.required("lstm_gradients", "z_state", z_state),
+        "cell_output_fwd": _call.required("lstm_gradients", "cell_output_fwd", cell_output_fwd),
         "state_gradient": state_gradient,
         "cell_gradient": cell_gradient,
         "cell_sequence_gradient": cell_sequence_gradient,
@@ -150,59 +148,22 @@ def lstm_gradients(
         "resets": resets,
     }
     names = tuple(n for n in ORDER if named[n] is not None)
-    outputs = _build.call(LSTM_GRADIENTS, named, snap, (True,) * len(names), name)
+    outputs = _call.call(LSTM_GRADIENTS, named, snap, (True,) * len(names), name)
     return results(LSTMGradients, names, outputs)
 
 
-def _vjp(
-    inputs: Sequence[Any],
-    outputs: Sequence[Any],
-    cotangents: Sequence[Any],
-    *,
-    slots: Slots,
-    descriptor: LSTMDescriptor,
-) -> Sequence[Any]:
-    dh, dc, dz = cotangents
-    if dz is not None:  # the gradient op has no input for it
-        return composed_vjp(LSTM, inputs, cotangents, {"slots": slots, "descriptor": descriptor})
-    named = dict(zip(slots, inputs, strict=True))
-    _, c, z = outputs
-    gradients = lstm_gradients(
-        **named,
-        source_gradient=dh,
-        cell_sequence_gradient=dc,
-        z_state=z,
-        cell_output_fwd=c,
-        descriptor=descriptor,
-    )
-    return _build.by_slot(slots, gradients)
+def _remembered(results: Sequence[Any], cotangents: Sequence[Any]) -> dict[str, Any]:
+    _, c, z = results
+    dh, dc, _ = cotangents
+    return {"source_gradient": dh, "cell_sequence_gradient": dc, "z_state": z, "cell_output_fwd": c}
 
 
-def _gradients_vjp(
-    inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any], **attrs: Any
-) -> Sequence[Any]:
-    return composed_vjp(LSTM_GRADIENTS, inputs, cotangents, attrs)
-
-
-LSTM = register(
-    Op(
-        "lstm",
-        infer=_build.infer_forward("lstm", GATES, (1, 1, GATES)),
-        reference=_build.forward_reference(reference.forward),
-        vjp=_vjp,
-        outputs=("h", "c", "z"),
-        selects_outputs=True,
-        check_values=_build.check_values("lstm"),
-    )
-)
-LSTM_GRADIENTS = register(
-    Op(
-        "lstm_gradients",
-        infer=_build.infer_gradients("lstm_gradients", GATES, ORDER),
-        reference=_build.gradient_reference(reference.backward, ORDER),
-        vjp=_gradients_vjp,
-        outputs=lambda slots, descriptor: _build.present(ORDER, slots),
-        selects_outputs=True,
-        check_values=_build.check_values("lstm_gradients"),
-    )
+LSTM, LSTM_GRADIENTS = op_pair(
+    "lstm",
+    gates=GATES,
+    outputs={"h": 1, "c": 1, "z": GATES},
+    order=ORDER,
+    forward=reference.forward,
+    backward=reference.backward,
+    remembered=_remembered,
 )

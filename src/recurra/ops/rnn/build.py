@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..._op import Op, register
-from .. import _build
-from .._build import Slots
-from .._composed import composed_vjp
+from .. import _call
 from .._descriptor import snapshot
+from .._pair import op_pair
 from .._results import SingleGateRNNGradients, SingleGateRNNResults, results
 from . import reference
 from .spec import GATES, SingleGateRNNDescriptor
@@ -72,8 +70,8 @@ def single_gate_rnn(
         "resets": resets,
     }
     wanted = (True, snap.training)
-    outputs = _build.call(SINGLE_GATE_RNN, named, snap, wanted, name)
-    return results(SingleGateRNNResults, *_build.chosen(("h", "z"), outputs, wanted))
+    outputs = _call.call(SINGLE_GATE_RNN, named, snap, wanted, name)
+    return results(SingleGateRNNResults, *_call.chosen(("h", "z"), outputs, wanted))
 
 
 def single_gate_rnn_gradients(
@@ -125,63 +123,27 @@ def single_gate_rnn_gradients(
         "bias": bias,
         "init_state": init_state,
         "source_gradient": source_gradient,
-        "z_state": _build.required("single_gate_rnn_gradients", "z_state", z_state),
+        "z_state": _call.required("single_gate_rnn_gradients", "z_state", z_state),
         "state_gradient": state_gradient,
         "mask": mask,
         "lengths": lengths,
         "resets": resets,
     }
     names = tuple(n for n in ORDER if named[n] is not None)
-    outputs = _build.call(SINGLE_GATE_RNN_GRADIENTS, named, snap, (True,) * len(names), name)
+    outputs = _call.call(SINGLE_GATE_RNN_GRADIENTS, named, snap, (True,) * len(names), name)
     return results(SingleGateRNNGradients, names, outputs)
 
 
-def _vjp(
-    inputs: Sequence[Any],
-    outputs: Sequence[Any],
-    cotangents: Sequence[Any],
-    *,
-    slots: Slots,
-    descriptor: SingleGateRNNDescriptor,
-) -> Sequence[Any]:
-    dh, dz = cotangents
-    if dz is not None:  # the gradient op has no input for it
-        return composed_vjp(SINGLE_GATE_RNN, inputs, cotangents, {"slots": slots, "descriptor": descriptor})
-    named = dict(zip(slots, inputs, strict=True))
-    gradients = single_gate_rnn_gradients(
-        **named,
-        source_gradient=dh,
-        z_state=outputs[1],
-        descriptor=descriptor,
-    )
-    return _build.by_slot(slots, gradients)
+def _remembered(results: Sequence[Any], cotangents: Sequence[Any]) -> dict[str, Any]:
+    return {"source_gradient": cotangents[0], "z_state": results[1]}
 
 
-def _gradients_vjp(
-    inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any], **attrs: Any
-) -> Sequence[Any]:
-    return composed_vjp(SINGLE_GATE_RNN_GRADIENTS, inputs, cotangents, attrs)
-
-
-SINGLE_GATE_RNN = register(
-    Op(
-        "single_gate_rnn",
-        infer=_build.infer_forward("single_gate_rnn", GATES, (1, GATES)),
-        reference=_build.forward_reference(reference.forward),
-        vjp=_vjp,
-        outputs=("h", "z"),
-        selects_outputs=True,
-        check_values=_build.check_values("single_gate_rnn"),
-    )
-)
-SINGLE_GATE_RNN_GRADIENTS = register(
-    Op(
-        "single_gate_rnn_gradients",
-        infer=_build.infer_gradients("single_gate_rnn_gradients", GATES, ORDER),
-        reference=_build.gradient_reference(reference.backward, ORDER),
-        vjp=_gradients_vjp,
-        outputs=lambda slots, descriptor: _build.present(ORDER, slots),
-        selects_outputs=True,
-        check_values=_build.check_values("single_gate_rnn_gradients"),
-    )
+SINGLE_GATE_RNN, SINGLE_GATE_RNN_GRADIENTS = op_pair(
+    "single_gate_rnn",
+    gates=GATES,
+    outputs={"h": 1, "z": GATES},
+    order=ORDER,
+    forward=reference.forward,
+    backward=reference.backward,
+    remembered=_remembered,
 )
