@@ -221,7 +221,8 @@ class Plan:
             values[slot] = constant
         variables = self.program.variables
         for variable, slot in self._variables:
-            values[slot] = _arrays.convert(variables[variable], xp, device)
+            # Kept in the new place: the next run with such feeds moves nothing.
+            values[slot] = variables[variable] = _arrays.convert(variables[variable], xp, device)
         if self._seeds and any(_arrays.is_traced(a) for a in feeds):
             raise GraphError(
                 "run: random ops must have a seed where the run is traced, got one without: "

@@ -144,6 +144,10 @@ def test_variables_follow_the_library_of_the_feeds_and_back() -> None:
     graph = recurra.Graph()
     v, x = graph.variable(np.float32([1, 1])), graph.placeholder([2])
     add = graph.assign(v, v + x)
+    graph.run({x: torch.ones(2)}, v)
+    moved = graph.variables[v.op]
+    graph.run({x: torch.ones(2)}, v + x)
+    assert graph.variables[v.op] is moved, "moved to torch once, not in every run"
     graph.run({x: torch.ones(2)}, [], [add])
     assert isinstance(graph.state_dict()[v.name], torch.Tensor)
     graph.run({x: np.ones(2, np.float32)}, [], [add])

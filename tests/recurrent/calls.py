@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 import contextlib
-import math
 from typing import Any
 
 import array_api_strict
 import jax
 import ml_dtypes
 import numpy as np
+from oracle.agreement import tol
 from oracle.cases import Case
 import torch
 
@@ -111,14 +111,11 @@ def run(case: Case, where: str, dtype: str = "float64") -> tuple[Results, Result
         )
 
 
-EPS = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
-
-
 def tolerance(case: Case, dtype: str, backward: bool) -> float:
-    """oneDNN's rule: 4 (twice that backward) times ceil(log2(length of the sums * steps)) times eps."""
+    """The derived tolerance of a case: its sums run over units, or, for weight gradients, over steps and rows."""
     sizes = case.sizes
-    length = max(4 * sizes["H"], sizes.get("I", 1)) * max(sizes["T"], 1) * max(sizes["N"] if backward else 1, 1)
-    return 4 * (2 if backward else 1) * math.ceil(math.log2(max(length, 2))) * EPS[dtype]
+    length = max(4 * sizes["H"], sizes.get("I", 1)) * (max(sizes["N"], 1) if backward else 1)
+    return tol(dtype, length, max(sizes["T"], 1), backward)
 
 
 def distance(got: np.ndarray, wanted: np.ndarray) -> float:

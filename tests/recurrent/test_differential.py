@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from oracle.agreement import EPS
 from oracle.cases import OPS, Case, case, reference_results
 import pytest
 
-from recurrent.calls import EPS, distance, run, tolerance
+from recurrent.calls import distance, run, tolerance
 
 # Idle secondary biases are drawn on purpose; the warning has a test of its own.
 pytestmark = pytest.mark.filterwarnings("ignore:gru.* secondary_bias is used only:recurra.RecurraWarning")

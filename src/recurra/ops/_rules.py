@@ -101,6 +101,8 @@ def _from_source_and_recurrent_weight(op: str, types: Types, gates: int, directi
 
 
 def _other_op(op: str, rows: int, hidden: int, gates: int) -> str:
+    if gates == 4 and rows % gates == 0 and rows // gates > hidden:
+        return " (projections of the state, PyTorch's proj_size, are not supported)"
     found = rows // hidden if rows % hidden == 0 else 0
     if found == gates or found not in _OP_BY_GATES:
         return ""
