@@ -53,7 +53,7 @@ format: $(VENV)/.with-dev
 	$(BIN)/clang-format -i $(CPP)
 
 clean:
-	rm -rf $(VENV) build site .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) build site demo-output .mypy_cache .pytest_cache .ruff_cache
 	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.made:
