@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 import threading
 from typing import Any
 
@@ -67,7 +68,7 @@ class Plan:
         self, program: Program, feeds: Sequence[Tensor], targets: Sequence[Tensor], operations: Sequence[Operation] = ()
     ) -> None:
         self.program, self.feeds, self.targets, self.roots = program, tuple(feeds), tuple(targets), tuple(operations)
-        self.operations = _needed(program, [t.op for t in targets] + list(operations))
+        self.operations = needed(program, [t.op for t in targets] + list(operations))
         self._check_feeds()
         self._slot_of: dict[Tensor, int] = {}
         self._current: dict[Operation, int] = {}  # the slot with the newest value of each variable
@@ -145,9 +146,9 @@ class Plan:
         self.steps.reverse()
 
     def _find_shared_memory(self) -> None:
-        """Which results must be copied so that nobody outside holds memory of the graph, or the graph theirs."""
+        """Which results must be copied so that nobody outside holds memory of the graph, or of another result."""
         roots = [_root(t) for t in self.targets]
-        self._copied_targets = tuple(r.op.kind in _SOURCES for r in roots)
+        self._copied_targets = tuple(r.op.kind in _SOURCES or r in roots[:i] for i, r in enumerate(roots))
         self._copied_commits = tuple(
             _root(value).op.kind in _SOURCES or _root(value) in roots for _, _, value in self._commits
         )
@@ -204,12 +205,20 @@ class Plan:
 
     # ---- running ----------------------------------------------------------------------------------------------
 
-    def run(self, feeds: Sequence[Array], default: tuple[Namespace, Any]) -> list[Array]:
-        """The targets' values. `default` is the library and device of a run that is fed nothing."""
+    def run(
+        self, feeds: Sequence[Array], default: tuple[Namespace, Any], types: Sequence[ShapedType] | None = None
+    ) -> list[Array]:
+        """The targets' values.
+
+        Args:
+            feeds: arrays.
+            default: the library and device of a run that is fed nothing.
+            types: the types of the feeds, when they are not those of the arrays.
+        """
         xp, device = default
         if feeds:
             xp, device = check_together("run", feeds), _arrays.device_of(feeds[0])
-        chosen = self.specialize(xp, device, [type_of(a) for a in feeds])
+        chosen = self.specialize(xp, device, [type_of(a) for a in feeds] if types is None else types)
         with np.errstate(all="ignore"):  # infinities and NaN are results, as in MPSGraph, torch and JAX
             return self._run(chosen, feeds)
 
@@ -221,8 +230,11 @@ class Plan:
             values[slot] = constant
         variables = self.program.variables
         for variable, slot in self._variables:
-            # Kept in the new place: the next run with such feeds moves nothing.
-            values[slot] = variables[variable] = _arrays.convert(variables[variable], xp, device)
+            value = values[slot] = _arrays.convert(variables[variable], xp, device)
+            # Kept in the new place, so that the next run with such feeds moves nothing; but not where the library
+            # narrowed it, as JAX does with float64.
+            if _arrays.dtype_of(value) == variable.attrs["type"].dtype:
+                variables[variable] = value
         if self._seeds and any(_arrays.is_traced(a) for a in feeds):
             raise GraphError(
                 "run: random ops must have a seed where the run is traced, got one without: "
@@ -253,6 +265,42 @@ class Plan:
         ]
 
 
+# What an operation of a block must not do: it runs more often than its graph, or not at all.
+NOT_IN_BLOCKS = {
+    "variable": "make variables (make them before it)",
+    "read_variable": "read variables (read them before it)",
+    "assign": "assign variables (assign its results)",
+    "run_seed": "draw without a seed (give a seed, or pass a state on)",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """A program that an operation runs: an attribute of control flow."""
+
+    program: Program
+    feeds: tuple[Tensor, ...]
+    targets: tuple[Tensor, ...]
+
+    @cached_property
+    def plan(self) -> Plan:
+        """How it runs."""
+        return Plan(self.program, self.feeds, self.targets)
+
+    def infer(self, types: Sequence[ShapedType]) -> list[ShapedType]:
+        """The types of the results for feeds of these types."""
+        inferred = self.plan.infer(types)
+        return [inferred[t] for t in self.targets]
+
+    def types_of(self, feeds: Sequence[Array]) -> list[ShapedType]:
+        """The sizes of arrays, with the dtypes that were declared (JAX may keep int64 in 32 bits)."""
+        return [ShapedType.trusted(tuple(a.shape), t.dtype) for t, a in zip(self.feeds, feeds, strict=True)]
+
+    def run(self, feeds: Sequence[Array], place: tuple[Namespace, Any]) -> list[Array]:
+        """The results, in a library and on a device."""
+        return self.plan.run(feeds, place, self.types_of(feeds))
+
+
 class _ShapeOnly:
     """What is left of an array when only its shape will be asked for."""
 
@@ -279,36 +327,14 @@ def _root(tensor: Tensor) -> Tensor:
     return tensor
 
 
-def _needed(program: Program, roots: Iterable[Operation]) -> list[Operation]:
-    """The roots and everything they need, in program order."""
-    needed: set[Operation] = set()
+def needed(program: Program, roots: Iterable[Operation]) -> list[Operation]:
+    """The operations of the program that are roots, or that roots need, in program order."""
+    found: set[Operation] = set()
     waiting = list(roots)
     while waiting:
         operation = waiting.pop()
-        if operation not in needed:
-            needed.add(operation)
+        if operation.graph is program and operation not in found:
+            found.add(operation)
             waiting.extend(t.op for t in operation.input_tensors)
             waiting.extend(operation.control_dependencies)
-    return sorted(needed, key=lambda o: o.position)
-
-
-def verify(program: Program) -> None:
-    """Check what every program must hold: order, ownership, and types that inference gives again.
-
-    Raises:
-        GraphError: a transformation of ours broke the program.
-    """
-    for position, operation in enumerate(program.operations):
-        if operation.position != position or operation.graph is not program:
-            raise GraphError(f"verify: operations must stay where they were made, got {operation!r} elsewhere")
-        for tensor in operation.input_tensors:
-            if tensor.graph is not program or tensor.op.position >= position:
-                raise GraphError(f"verify: inputs must be made before they are read, got {tensor!r} in {operation!r}")
-        inferred = operation.kind.infer_all([t.type for t in operation.input_tensors], operation.attrs)
-        made = tuple(t.type for t in operation.output_tensors)
-        if inferred != made:
-            raise GraphError(f"verify: outputs of {operation!r} must be as inferred, {inferred}, got {made}")
-        if len(operation.output_names) != len(made):
-            raise GraphError(
-                f"verify: outputs of {operation!r} must have a name each, got {len(made)} and {operation.output_names}"
-            )
+    return sorted(found, key=lambda o: o.position)

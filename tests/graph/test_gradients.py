@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import recurra
-from recurra import _ir, _plan, ops
+from recurra import _ir, _plan, _verify, ops
+from recurra.ops import _composed
 
 RNG = np.random.default_rng(5)
 
@@ -35,7 +36,7 @@ def test_differentiating_an_op_makes_its_gradient_op(method: str, gates: int, ma
     graph.gradients((out.h * out.h).sum(), [R, x])
     assert kinds(graph).count(made) == 1
     assert "composed_vjp" not in kinds(graph)
-    _plan.verify(graph)
+    _verify.verify(graph)
 
 
 def test_gradients_of_two_directions_one_call() -> None:
@@ -124,22 +125,34 @@ def test_gradients_reach_an_op_from_every_consumer() -> None:
     assert slope == pytest.approx((f(2 + 1e-6) - f(2 - 1e-6)) / 2e-6, rel=1e-4)
 
 
+def test_programs_of_second_derivatives_are_forgotten_when_they_grow_large(monkeypatch) -> None:
+    monkeypatch.setattr(_composed, "_MOST_NODES", 2000)
+    graph = recurra.Graph()
+    x, R = graph.placeholder([None, 1, 4]), graph.variable(weights(4, 1))
+    slope = graph.gradients(graph.lstm(x, R).h.sum(), [R])[R]
+    curve = graph.gradients((slope * slope).sum(), [R])[R]
+    for steps in range(1, 12):
+        graph.run({x: weights(steps, 1, 4)}, curve)
+        assert len(_composed._plans) >= 1
+        assert len(_composed._plans) == 1 or sum(len(p.operations) for p in _composed._plans.values()) <= 2000
+
+
 def test_verify_finds_a_broken_program() -> None:
     graph = recurra.Graph()
     x = graph.placeholder([2])
     y = ops.tanh(ops.exp(x))
-    _plan.verify(graph)
+    _verify.verify(graph)
     graph.operations[1], graph.operations[2] = graph.operations[2], graph.operations[1]
     with pytest.raises(recurra.GraphError, match="verify: operations must stay"):
-        _plan.verify(graph)
+        _verify.verify(graph)
     graph.operations[1], graph.operations[2] = graph.operations[2], graph.operations[1]
     y.op.input_tensors = (y,)
     with pytest.raises(recurra.GraphError, match="verify: inputs must be made before"):
-        _plan.verify(graph)
+        _verify.verify(graph)
     y.op.input_tensors = (x,)
     y.type = recurra.ShapedType([3], "float32")
     with pytest.raises(recurra.GraphError, match=r"verify: outputs of .* must be as inferred"):
-        _plan.verify(graph)
+        _verify.verify(graph)
 
 
 def test_every_registered_op_says_how_it_is_differentiated() -> None:

@@ -154,6 +154,14 @@ def test_variables_follow_the_library_of_the_feeds_and_back() -> None:
     assert graph.run({}, v).tolist() == [3, 3]
 
 
+def test_a_library_that_narrows_a_variable_does_not_narrow_the_graphs() -> None:
+    """JAX without x64 has no float64."""
+    graph = recurra.Graph()
+    v, x = graph.variable(np.float64([1, 2])), graph.placeholder([2])
+    graph.run({x: jax.numpy.ones(2)}, ops.cast(v, "float32") + x)
+    assert graph.state_dict()[v.name].dtype == np.float64
+
+
 def test_random_ops_draw_anew_in_every_run_and_repeat_with_the_graphs_seed() -> None:
     def draws(seed: int | None) -> list[np.ndarray]:
         graph = recurra.Graph(seed=seed)

@@ -22,7 +22,7 @@ LAYERS = [
     {"_op"},
     {"_operators"},
     {"_ir"},
-    {"_autodiff", "_plan"},
+    {"_autodiff", "_plan", "_verify"},
     {"ops"},
     {"_file"},
     {"_executable"},
@@ -30,7 +30,7 @@ LAYERS = [
 ]
 LAYER_OF = {name: i for i, layer in enumerate(LAYERS) for name in layer}
 ROOMS = ("gru", "lstm", "rnn")
-# Imported inside functions: the two ends of a circle that the language makes (tensors have operators, operators are ops).
+# Imported inside functions: a circle that the language makes, since tensors have operators and operators are ops.
 LATE = {("_operators", "_ir"), ("_operators", "ops")}
 
 
@@ -39,7 +39,7 @@ def modules() -> list[pathlib.Path]:
 
 
 def imported(path: pathlib.Path) -> list[tuple[str, bool]]:
-    """The modules of recurra that a file imports, dotted from the package's root, and whether at the top of the file."""
+    """The modules of recurra that a file imports, dotted, and whether it does so at its top."""
     tree = ast.parse(path.read_text())
     at_top = {id(node) for node in tree.body}
     parts = path.relative_to(PACKAGE).with_suffix("").parts

@@ -7,8 +7,9 @@ Since the inner op may be `composed_vjp` itself, there are derivatives of every 
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
-from functools import lru_cache
+import threading
 from typing import Any
 
 from .. import _autodiff
@@ -21,7 +22,8 @@ from .._plan import Plan
 NO_MASK_GRADIENT = NoGradient(
     "mask has no gradient: MPSGraph defines none (it is a constant of the call, such as a dropout mask)"
 )
-_PROGRAMS = 64  # as many sizes and options are remembered
+# Of all programs that are remembered together: about 100 MB. A program grows with the number of time steps.
+_MOST_NODES = 50_000
 
 
 def composed_vjp(op: Op, inputs: Sequence[Any], cotangents: Sequence[Any], attrs: Attrs) -> list[Any]:
@@ -73,12 +75,21 @@ class _Key:
         return hash(self._text)
 
 
-@lru_cache(maxsize=_PROGRAMS)
+_plans: OrderedDict[_Key, Plan] = OrderedDict()
+_lock = threading.Lock()
+
+
 def _plan(key: _Key) -> Plan:
-    program = Program()
-    feeds = [program.placeholder(t.shape, t.dtype) for t in key.types]
-    targets = _write(program, COMPOSED_VJP, feeds, key.attrs)
-    return Plan(program, feeds, targets)
+    with _lock:
+        found = _plans.pop(key, None)
+        if found is None:
+            program = Program()
+            feeds = [program.placeholder(t.shape, t.dtype) for t in key.types]
+            found = Plan(program, feeds, _write(program, COMPOSED_VJP, feeds, key.attrs))
+        _plans[key] = found
+        while len(_plans) > 1 and sum(len(p.operations) for p in _plans.values()) > _MOST_NODES:
+            _plans.popitem(last=False)
+    return found
 
 
 def _write(program: Program, op: Op, inputs: Sequence[Tensor], attrs: Attrs) -> list[Tensor]:

@@ -1,0 +1,1 @@
+"""What recurra says to a person who made a mistake: every message, word for word."""
