@@ -1,6 +1,6 @@
 """recurra: Apple MPSGraph's recurrent operations, portable and faithful, on any array library."""
 
-from . import ops as ops
+from . import _backends as _backends, ops as ops
 from ._dtypes import (
     DType as DType,
     bfloat16 as bfloat16,

@@ -16,7 +16,7 @@ ROOT = PACKAGE.parents[1]
 
 # Imports point to the same line or up. A room (a folder of ops) imports no other room.
 LAYERS = [
-    {"_errors", "_version"},
+    {"_errors", "_native", "_version"},
     {"_dtypes"},
     {"_arrays"},
     {"_op"},
@@ -24,6 +24,7 @@ LAYERS = [
     {"_ir"},
     {"_autodiff", "_plan", "_verify"},
     {"ops"},
+    {"_backends"},
     {"_file"},
     {"_executable"},
     {"_explain", "_graph"},
