@@ -14,7 +14,8 @@ from ._arrays import Array
 from ._errors import ArgumentTypeError, DeviceError, DTypeError, GraphError, ShapeError
 from ._ir import PLACEHOLDER, Operation, Tensor, type_of
 from ._op import UNKNOWN, ShapedType
-from ._plan import Plan, verify
+from ._plan import Plan
+from ._verify import verify
 
 Feeds = Mapping[Tensor, Any] | Sequence[Any]
 

@@ -20,7 +20,8 @@ from ._dtypes import DType, bfloat16
 from ._errors import FileFormatError
 from ._ir import CONSTANT, VARIABLE, Operation, Program
 from ._op import OPS, ShapedType
-from ._plan import Plan, verify
+from ._plan import Block, Plan
+from ._verify import verify
 from .ops import DESCRIPTORS
 from .ops._descriptor import Descriptor
 from .ops.activations import Activation, ParametricActivation
@@ -34,17 +35,11 @@ def save(path: Any, plan: Plan, feed_types: Sequence[ShapedType], is_single: boo
     from safetensors.numpy import save as to_bytes
 
     weights: dict[str, np.ndarray[Any, Any]] = {}
-    # Feeds that no target needs are kept: the signature is part of the file.
-    operations = sorted({*plan.operations, *(t.op for t in plan.feeds)}, key=lambda o: o.position)
-    place = {operation: i for i, operation in enumerate(operations)}
     graph = {
         "format": FORMAT,
         "version": VERSION,
-        "operations": [_described(o, i, place, weights, plan.program) for i, o in enumerate(operations)],
-        "feeds": [place[t.op] for t in plan.feeds],
+        **_described_plan(plan, weights, ""),
         "feed_types": [_encoded(t, weights, "") for t in feed_types],
-        "targets": [[place[t.op], t.index] for t in plan.targets],
-        "target_operations": [place[o] for o in plan.roots],
         "single": is_single,
     }
     blob = to_bytes(weights)
@@ -54,16 +49,28 @@ def save(path: Any, plan: Plan, feed_types: Sequence[ShapedType], is_single: boo
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
     try:
         with os.fdopen(handle, "wb") as raw, zipfile.ZipFile(raw, "w", zipfile.ZIP_STORED) as archive:
-            archive.writestr(_GRAPH, text)
-            archive.writestr(_WEIGHTS, blob)
+            for name, content in ((_GRAPH, text), (_WEIGHTS, blob)):
+                archive.writestr(zipfile.ZipInfo(name), content)  # without the time: equal models make equal files
         os.replace(temporary, target)
     except BaseException:
         os.unlink(temporary)
         raise
 
 
+def _described_plan(plan: Plan, weights: dict[str, Any], where: str) -> dict[str, Any]:
+    # Feeds that no target needs are kept: the signature is part of the file.
+    operations = sorted({*plan.operations, *(t.op for t in plan.feeds)}, key=lambda o: o.position)
+    place = {operation: i for i, operation in enumerate(operations)}
+    return {
+        "operations": [_described(o, f"{where}{i}", place, weights, plan.program) for i, o in enumerate(operations)],
+        "feeds": [place[t.op] for t in plan.feeds],
+        "targets": [[place[t.op], t.index] for t in plan.targets],
+        "target_operations": [place[o] for o in plan.roots],
+    }
+
+
 def _described(
-    operation: Operation, i: int, place: Mapping[Operation, int], weights: dict[str, Any], program: Program
+    operation: Operation, where: str, place: Mapping[Operation, int], weights: dict[str, Any], program: Program
 ) -> dict[str, Any]:
     attrs = operation.attrs
     described = {
@@ -71,10 +78,10 @@ def _described(
         "name": operation.name,
         "inputs": [[place[t.op], t.index] for t in operation.input_tensors],
         "after": [place[o] for o in operation.control_dependencies],
-        "attrs": {k: _encoded(v, weights, f"{i}.{k}") for k, v in attrs.items()},
+        "attrs": {k: _encoded(v, weights, f"{where}.{k}") for k, v in attrs.items()},
     }
     if operation.kind is VARIABLE:
-        described["value"] = _encoded(program.variables[operation], weights, f"{i}.value")
+        described["value"] = _encoded(program.variables[operation], weights, f"{where}.value")
     return described
 
 
@@ -89,6 +96,8 @@ def _encoded(value: Any, weights: dict[str, Any], where: str) -> Any:
         return [value.kind, *(_encoded(p, weights, where) for p in value.parameters)]
     if isinstance(value, ShapedType):
         return {"$type": [list(value.shape), str(value.dtype)]}
+    if isinstance(value, Block):
+        return {"$block": _described_plan(value.plan, weights, f"{where}.")}
     if isinstance(value, Descriptor):
         fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}  # type: ignore[arg-type]
         return {"$descriptor": type(value).__name__, "fields": _encoded(fields, weights, where)}
@@ -113,14 +122,8 @@ def load(path: Any) -> tuple[Plan, list[ShapedType], bool]:
     """
     graph, weights = _read(Path(path))
     try:
-        program = Program()
-        for described in graph["operations"]:
-            _rebuild(program, described, weights)
-        verify(program)
-        made = program.operations
-        feeds = [made[_at(i, made)].output_tensors[0] for i in graph["feeds"]]
-        targets = [made[_at(i, made)].output_tensors[j] for i, j in graph["targets"]]
-        plan = Plan(program, feeds, targets, [made[_at(i, made)] for i in graph["target_operations"]])
+        plan = _rebuilt_plan(graph, weights)
+        verify(plan.program)
         types = [_decoded(t, weights) for t in graph["feed_types"]]
         plan.infer(types)
         return plan, types, bool(graph["single"])
@@ -159,6 +162,16 @@ def _at(i: Any, made: Sequence[Any]) -> int:
     return i
 
 
+def _rebuilt_plan(described: Mapping[str, Any], weights: Mapping[str, Any]) -> Plan:
+    program = Program()
+    for operation in described["operations"]:
+        _rebuild(program, operation, weights)
+    made = program.operations
+    feeds = [made[_at(i, made)].output_tensors[0] for i in described["feeds"]]
+    targets = [made[_at(i, made)].output_tensors[j] for i, j in described["targets"]]
+    return Plan(program, feeds, targets, [made[_at(i, made)] for i in described["target_operations"]])
+
+
 def _rebuild(program: Program, described: dict[str, Any], weights: Mapping[str, Any]) -> None:
     made = program.operations
     op = OPS.get(described["op"])
@@ -194,6 +207,9 @@ def _decoded(value: Any, weights: Mapping[str, Any]) -> Any:
         return weights[value["$array"]]
     if "$bfloat16" in value:
         return weights[value["$bfloat16"]].view(bfloat16.numpy)
+    if "$block" in value:
+        plan = _rebuilt_plan(value["$block"], weights)
+        return Block(plan.program, plan.feeds, plan.targets)
     if "$descriptor" in value:
         return DESCRIPTORS[value["$descriptor"]](**_decoded(value["fields"], weights))
     raise ValueError(f"an unknown value {value!r}")

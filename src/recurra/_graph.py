@@ -27,7 +27,7 @@ from ._executable import (
 from ._ir import ASSIGN, PLACEHOLDER, READ, VARIABLE, Operation, Program, Tensor, lift, own_array, type_of
 from ._op import UNKNOWN, ShapedType
 from ._plan import Plan
-from .ops import ones_like, zeros_like
+from .ops import control_flow, ones_like, zeros_like
 from .ops.gru import gru, gru_gradients
 from .ops.lstm import lstm, lstm_gradients
 from .ops.rnn import single_gate_rnn, single_gate_rnn_gradients
@@ -304,6 +304,12 @@ class Graph(Program):
             else:
                 self._plans.move_to_end(key)
         return found
+
+    # ---- control flow -----------------------------------------------------------------------------------------
+
+    cond = control_flow.cond
+    while_loop = control_flow.while_loop
+    for_loop = control_flow.for_loop
 
     # ---- the recurrent ops, as methods of the graph ------------------------------------------------------------
 

@@ -289,6 +289,9 @@ class Block:
 
     def infer(self, types: Sequence[ShapedType]) -> list[ShapedType]:
         """The types of the results for feeds of these types."""
+        for feed, given in zip(self.feeds, types, strict=True):
+            if given.dtype != feed.dtype:
+                raise GraphError(f"verify: feeds of blocks must have the dtype of {feed!r}, got {given!r}")
         inferred = self.plan.infer(types)
         return [inferred[t] for t in self.targets]
 

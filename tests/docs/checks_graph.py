@@ -131,6 +131,44 @@ def gradients(row: Row) -> None:
     assert found[x].name.startswith("d/")
 
 
+def refuses_gradient(g: Any, of: Any, x: Any) -> None:
+    with pytest.raises(recurra.GradientError, match="has no gradient"):
+        g.gradients(of, x)
+
+
+def cond(row: Row) -> None:
+    g, x, v, y = small()
+    made = row(g, v > 0, lambda: [x, y], lambda: [y, x], "either")
+    assert made[0].op.name == "either"
+    assert [a.tolist() for a in g.run({x: ONES}, made)] == [ONES.tolist(), (2 * ONES + 5).tolist()]
+    refuses_gradient(g, made[0], [x])
+
+
+def while_loop(row: Row) -> None:
+    g, _, v, _ = small()
+    made = row(g, [v], lambda a: (a < 100, [a, a + 1]), lambda a, b: [a + b], "until")
+    assert made[0].op.name == "until"
+    assert [float(a) for a in g.run({}, made)] == [191, 192]  # 5, 11, 23, 47, 95, 191
+    refuses_gradient(g, made[0], [v])
+
+
+def for_loop_of_a_number(row: Row) -> None:
+    g, _, v, _ = small()
+    body = {"initial_body_arguments": [v], "body": lambda i, a: [a * 2 + i.astype("float32")]}
+    made = row(g, number_of_iterations=g.constant(np.int32(3)), name="three", **body)
+    assert made[0].op.name == "three"
+    assert float(g.run({}, made[0])) == 44  # 5, 10, 21, 44
+    refuses_gradient(g, made[0], [v])
+
+
+def for_loop(row: Row) -> None:
+    g, _, v, _ = small()
+    made = row(g, 2, g.constant(np.int32(7)), 2, [v], lambda i, a: [a * 10 + i.astype("float32")], "evens")
+    assert made[0].op.name == "evens"
+    assert float(g.run({}, made[0])) == 5246
+    refuses_gradient(g, made[0], [v])
+
+
 def absent(*names: str) -> Check:
     """No method and no op of these names: when they come, the row is to be changed."""
 
@@ -333,10 +371,10 @@ CHECKS: dict[str, Check] = {
     "assign(_:tensor:name:)": assign,
     "controlDependency(with:dependentBlock:name:)": control_dependencies,
     "gradients(of:with:name:)": gradients,
-    "if(_:then:else:name:)": absent("cond", "if_", "if_else"),
-    "while(initialInputs:before:after:name:)": absent("while_loop", "while_"),
-    "for(numberOfIterations:initialBodyArguments:body:name:)": absent("for_loop", "for_"),
-    "for(lowerBound:upperBound:step:initialBodyArguments:body:name:)": absent("for_loop", "for_"),
+    "if(_:then:else:name:)": cond,
+    "while(initialInputs:before:after:name:)": while_loop,
+    "for(numberOfIterations:initialBodyArguments:body:name:)": for_loop_of_a_number,
+    "for(lowerBound:upperBound:step:initialBodyArguments:body:name:)": for_loop,
     "call(symbolName:inputTensors:outputTypes:name:)": absent("call"),
     "MPSGraphTensor.shape": attribute(lambda g, x, v, y: x, lambda g, x, v, y: (-1, 3)),
     "MPSGraphTensor.dataType": attribute(lambda g, x, v, y: y, lambda g, x, v, y: recurra.float32),

@@ -143,3 +143,14 @@ def retype(model: Model) -> None:
 
 def misname(model: Model) -> None:
     model.y.op.kind = dataclasses.replace(model.y.op.kind, outputs=("a", "b"))
+
+
+def retype_a_feed(model: Model) -> None:
+    model.y = model.graph.for_loop(0, 2, 1, model.y, lambda i, y: y * 2)
+    index = model.y.op.attrs["body"].feeds[0]
+    index.type = index.op.attrs["type"] = ShapedType((), "int64")
+
+
+def draw_in_a_block(model: Model) -> None:
+    model.y = model.graph.for_loop(0, 2, 1, model.y, lambda i, y: y * 2)
+    model.y.op.attrs["body"].program.run_seed()

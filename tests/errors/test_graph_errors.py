@@ -14,6 +14,7 @@ from errors.models import (
     broken,
     compile_as,
     compile_with,
+    draw_in_a_block,
     fed_with_variable,
     feed_both,
     foreign_executable_feed,
@@ -23,6 +24,7 @@ from errors.models import (
     misplace,
     placeholder,
     retype,
+    retype_a_feed,
     run_with,
     swap,
     traced_draw,
@@ -33,7 +35,7 @@ from recurra import ArgumentTypeError, DeviceError, DTypeError, GradientError, G
 
 FILES = [
     *("_ir.py", "_op.py", "_operators.py", "_dtypes.py", "_arrays.py"),
-    *("_graph.py", "_executable.py", "_autodiff.py", "_plan.py"),
+    *("_graph.py", "_executable.py", "_autodiff.py", "_plan.py", "_verify.py"),
 ]
 GRADIENTS = [
     Mistake(
@@ -307,6 +309,19 @@ COMPILING = [
         lambda: broken(misname),
         GraphError,
         "verify: outputs of <Operation y (multiply)> must have a name each, got 1 and ('a', 'b')",
+    ),
+    Mistake(
+        "block for another dtype",
+        lambda: broken(retype_a_feed),
+        GraphError,
+        f"verify: feeds of blocks must have the dtype of <Tensor {ANY} int64[]>, got int32[]",
+    ),
+    Mistake(
+        "block that draws",
+        lambda: broken(draw_in_a_block),
+        GraphError,
+        "verify: blocks must not draw without a seed (give a seed, or pass a state on), got "
+        f"<Operation {ANY} (run_seed)>",
     ),
 ]
 

@@ -222,7 +222,8 @@ def _gradient(
     _native.gradient(
         spec, descriptor.reverse, slot, _threads(s), *ordered,
         _contiguous(arrays, "output_fwd"), _contiguous(arrays, "cell_output_fwd"), _contiguous(arrays, "z_state"),
-        _contiguous(arrays, "source_gradient"), _contiguous(arrays, "cell_sequence_gradient"), state_gradient, cell_gradient,
+        _contiguous(arrays, "source_gradient"), _contiguous(arrays, "cell_sequence_gradient"),
+        state_gradient, cell_gradient,
         projected, *found.values(),
     )  # fmt: skip
     result = _arrays.dtype_of(inputs[0])
