@@ -23,8 +23,11 @@ class Buffer {
 
   void allocate(long count) {
     std::free(data_);
-    data_ = static_cast<T*>(std::calloc(static_cast<std::size_t>(count < 1 ? 1 : count), sizeof(T)));
+    // Whole cache lines, so that no vector of a packed panel lies across two.
+    const std::size_t line = 64, bytes = (static_cast<std::size_t>(count) * sizeof(T) / line + 1) * line;
+    data_ = static_cast<T*>(std::aligned_alloc(line, bytes));
     if (data_ == nullptr) throw std::bad_alloc();
+    std::memset(data_, 0, bytes);
   }
   bool empty() const { return data_ == nullptr; }
   T* data() { return data_; }

@@ -44,7 +44,7 @@ struct Lane<Vec<double>> {
 
 template <class V, class T>
 inline V fill(T x) {
-  return V{} + static_cast<typename Lane<V>::type>(x);
+  return static_cast<typename Lane<V>::type>(x) - V{};  // minus 0, unlike plus 0, is no operation to the compiler
 }
 
 template <class V, class T>
