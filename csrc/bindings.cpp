@@ -3,145 +3,178 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
 
-#if defined(_OPENMP)
-#include <omp.h>
-#endif
-
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 #include "isa.h"
 #include "kernels.h"
+#include "memory.h"
+#include "team.h"
 
 namespace nb = nanobind;
 
 namespace recurra {
 namespace {
 
-template <class T>
-using In = std::optional<nb::ndarray<const T, nb::c_contig, nb::device::cpu>>;
-template <class T>
-using Out = std::optional<nb::ndarray<T, nb::c_contig, nb::device::cpu>>;
+// What Python's arrays of S hold: it has no bfloat16 of its own, and gives the bits.
+template <class S>
+using Element = std::conditional_t<std::is_same_v<S, Bf16>, std::uint16_t, S>;
+template <class S>
+using In = std::optional<nb::ndarray<const Element<S>, nb::c_contig, nb::device::cpu>>;
+template <class S>
+using Out = std::optional<nb::ndarray<Element<S>, nb::c_contig, nb::device::cpu>>;
+using Lengths = std::optional<nb::ndarray<const std::int64_t, nb::c_contig, nb::device::cpu>>;
+using Resets = std::optional<nb::ndarray<const bool, nb::c_contig, nb::device::cpu>>;
 
 // The pointer of an array that must have this many elements. Python has checked the shapes; this keeps a mistake there
 // from becoming a write outside of an array.
-template <class Array>
-auto checked(const Array& array, const char* name, long count) -> decltype(array->data()) {
+template <class P, class Array>
+P* checked(const Array& array, const char* name, long count) {
   if (!array) return nullptr;
   if (static_cast<long>(array->size()) != count)
     throw std::invalid_argument(std::string("recurra._native: ") + name + " must have " + std::to_string(count) +
                                 " elements, got " + std::to_string(array->size()));
-  return array->data();
+  using Pointer = std::conditional_t<std::is_const_v<P>, const void*, void*>;
+  return static_cast<P*>(static_cast<Pointer>(array->data()));
 }
 
 int gate_count(const CellSpec& spec) { return spec.op == CellSpec::rnn ? 1 : spec.op == CellSpec::lstm ? 4 : 3; }
 
-template <class T>
-struct Inputs {
-  In<T> source, recurrent_weight, input_weight, bias, init_state, init_cell, mask, params;
-  In<std::int64_t> lengths;
-  In<bool> resets;
-  Out<T> h, c, z;
+template <class S>
+const Kernels<S>& kernels() {
+  const Kernels<S>* table = selected_kernels<S>();
+  if (table == nullptr) throw std::invalid_argument("recurra._native: this instruction set has no such kernels");
+  return *table;
+}
+
+// Weights in the order of the kernels, made once for many calls.
+struct Packed {
+  Packed(std::size_t bytes_, const void* table_) : at(take_block(bytes_)), bytes(bytes_), table(table_) {}
+  Packed(const Packed&) = delete;
+  Packed& operator=(const Packed&) = delete;
+  ~Packed() { give_block(at, bytes); }
+  void* at;
+  std::size_t bytes;
+  const void* table;  // the kernels that it was made for
 };
 
-template <class T>
-ForwardCall<T> forward_call(const CellSpec& spec, bool reverse, const std::vector<int>& slots, int threads,
-                            const Inputs<T>& in) {
-  if (!in.source || !in.recurrent_weight || in.source->ndim() != 3 || in.recurrent_weight->ndim() != 3)
+// The sizes of a call, from its first two arrays, and the weights.
+template <class S>
+ForwardCall<S> sized_call(const CellSpec& spec, bool reverse, const std::vector<int>& slots, int threads,
+                          const In<S>& source, const In<S>& recurrent_weight, const In<S>& input_weight) {
+  if (!source || !recurrent_weight || source->ndim() != 3 || recurrent_weight->ndim() != 3)
     throw std::invalid_argument("recurra._native: source and recurrent_weight must have rank 3");
   const long gates = gate_count(spec);
-  ForwardCall<T> q{};
-  q.steps = static_cast<long>(in.source->shape(0));
-  q.batch = static_cast<long>(in.source->shape(1));
-  q.inputs = static_cast<long>(in.source->shape(2));
-  q.directions = static_cast<long>(in.recurrent_weight->shape(0));
-  q.hidden = static_cast<long>(in.recurrent_weight->shape(2));
+  ForwardCall<S> q{};
+  q.steps = static_cast<long>(source->shape(0));
+  q.batch = static_cast<long>(source->shape(1));
+  q.inputs = static_cast<long>(source->shape(2));
+  q.directions = static_cast<long>(recurrent_weight->shape(0));
+  q.hidden = static_cast<long>(recurrent_weight->shape(2));
   q.reverse = reverse;
+  q.threads = threads;
   if (static_cast<long>(slots.size()) != gates) throw std::invalid_argument("recurra._native: a slot per gate");
   for (long g = 0; g < gates; ++g) {
     if (slots[g] < 0 || slots[g] >= gates) throw std::invalid_argument("recurra._native: slots must be gates");
     q.slot[g] = slots[g];
   }
-  const long rows = q.steps * q.batch, wide = q.directions * q.hidden, stacked = wide * gates;
-  q.source = checked(in.source, "source", rows * (in.input_weight ? q.inputs : stacked));
-  q.recurrent_weight = checked(in.recurrent_weight, "recurrent_weight", stacked * q.hidden);
-  q.input_weight = checked(in.input_weight, "input_weight", stacked * q.inputs);
-  q.bias = checked(in.bias, "bias", stacked);
-  q.init_state = checked(in.init_state, "init_state", q.batch * wide);
-  q.init_cell = checked(in.init_cell, "init_cell", q.batch * wide);
-  const bool per_step = in.mask && in.mask->ndim() == 3;
-  q.mask_step = per_step ? q.batch * wide : 0;
-  q.mask = checked(in.mask, "mask", (per_step ? q.steps : 1) * q.batch * wide);
-  q.params = checked(in.params, "params", wide * (spec.op == CellSpec::lstm ? 4 : 1));
-  q.lengths = checked(in.lengths, "lengths", q.batch);
-  q.resets = checked(in.resets, "resets", rows);
-  q.h = checked(in.h, "h", rows * wide);
-  q.c = checked(in.c, "c", rows * wide);
-  q.z = checked(in.z, "z", rows * stacked);
-  q.threads = threads < 1 ? 1 : threads;
+  const long stacked = q.directions * q.hidden * gates;
+  q.source = checked<const S>(source, "source", q.steps * q.batch * (input_weight ? q.inputs : stacked));
+  q.recurrent_weight = checked<const S>(recurrent_weight, "recurrent_weight", stacked * q.hidden);
+  q.input_weight = checked<const S>(input_weight, "input_weight", stacked * q.inputs);
   return q;
 }
 
-template <class T>
-auto kernel_forward() {
-  if constexpr (std::is_same_v<T, float>)
-    return selected_kernels().forward_float;
-  else
-    return selected_kernels().forward_double;
-}
+#define RECURRA_INPUTS(S)                                                                                              \
+  const CellSpec &spec, bool reverse, const std::vector<int>&slots, int threads, In<S> source, In<S> recurrent_weight, \
+      In<S> input_weight, In<S> bias, In<S> init_state, In<S> init_cell, In<S> mask, In<S> params, Lengths lengths,    \
+      Resets resets, Out<S> h, Out<S> c, Out<S> z
 
-template <class T>
-auto kernel_gradient() {
-  if constexpr (std::is_same_v<T, float>)
-    return selected_kernels().gradient_float;
-  else
-    return selected_kernels().gradient_double;
-}
+#define RECURRA_CALL(S)                                                                                    \
+  ForwardCall<S> q = sized_call<S>(spec, reverse, slots, threads, source, recurrent_weight, input_weight); \
+  const long gates = gate_count(spec), rows = q.steps * q.batch, wide = q.directions * q.hidden,           \
+             stacked = wide * gates;                                                                       \
+  const bool per_step = mask && mask->ndim() == 3;                                                         \
+  q.bias = checked<const S>(bias, "bias", stacked);                                                        \
+  q.init_state = checked<const S>(init_state, "init_state", q.batch * wide);                               \
+  q.init_cell = checked<const S>(init_cell, "init_cell", q.batch * wide);                                  \
+  q.mask_step = per_step ? q.batch * wide : 0;                                                             \
+  q.mask = checked<const S>(mask, "mask", (per_step ? q.steps : 1) * q.batch * wide);                      \
+  q.params = checked<const S>(params, "params", wide * (spec.op == CellSpec::lstm ? 4 : 1));               \
+  q.lengths = checked<const std::int64_t>(lengths, "lengths", q.batch);                                    \
+  q.resets = checked<const bool>(resets, "resets", rows);                                                  \
+  q.h = checked<S>(h, "h", rows * wide);                                                                   \
+  q.c = checked<S>(c, "c", rows * wide);                                                                   \
+  q.z = checked<S>(z, "z", rows * stacked)
 
-template <class T>
-void forward(const CellSpec& spec, bool reverse, const std::vector<int>& slots, int threads, In<T> source,
-             In<T> recurrent_weight, In<T> input_weight, In<T> bias, In<T> init_state, In<T> init_cell, In<T> mask,
-             In<T> params, In<std::int64_t> lengths, In<bool> resets, Out<T> h, Out<T> c, Out<T> z) {
-  const ForwardCall<T> q = forward_call<T>(
-      spec, reverse, slots, threads,
-      {source, recurrent_weight, input_weight, bias, init_state, init_cell, mask, params, lengths, resets, h, c, z});
-  const auto run = kernel_forward<T>();
+template <class S>
+void forward(RECURRA_INPUTS(S), const Packed* packed, Out<S> last_state, Out<S> last_cell) {
+  RECURRA_CALL(S);
+  q.last_state = checked<S>(last_state, "last_state", q.batch * wide);
+  q.last_cell = checked<S>(last_cell, "last_cell", q.batch * wide);
+  const Kernels<S>& table = kernels<S>();
+  if (packed != nullptr) {
+    if (packed->table != &table || packed->bytes != table.packed_bytes(spec, q))
+      throw std::invalid_argument("recurra._native: packed was made for other weights");
+    q.packed = packed->at;
+  }
   nb::gil_scoped_release release;
-  run(spec, q);
+  table.forward(spec, q);
 }
 
-template <class T>
-void gradient(const CellSpec& spec, bool reverse, const std::vector<int>& slots, int threads, In<T> source,
-              In<T> recurrent_weight, In<T> input_weight, In<T> bias, In<T> init_state, In<T> init_cell, In<T> mask,
-              In<T> params, In<std::int64_t> lengths, In<bool> resets, Out<T> h, Out<T> c, Out<T> z,
-              In<T> source_gradient, In<T> cell_sequence_gradient, In<T> state_gradient, In<T> cell_gradient,
-              Out<T> d_projected, Out<T> d_source, Out<T> d_recurrent_weight, Out<T> d_input_weight, Out<T> d_bias,
-              Out<T> d_init_state, Out<T> d_init_cell, Out<T> d_params) {
-  GradientCall<T> g{};
-  g.forward = forward_call<T>(
-      spec, reverse, slots, threads,
-      {source, recurrent_weight, input_weight, bias, init_state, init_cell, mask, params, lengths, resets, h, c, z});
-  const ForwardCall<T>& q = g.forward;
-  const long gates = gate_count(spec), rows = q.steps * q.batch, wide = q.directions * q.hidden, stacked = wide * gates;
-  if (!z || !d_projected || !d_recurrent_weight || (spec.op == CellSpec::lstm && !c) ||
-      (spec.op == CellSpec::gru && !h) || (q.input_weight != nullptr && (!d_source || !d_input_weight)))
+template <class S>
+void gradient(RECURRA_INPUTS(S), In<S> source_gradient, In<S> cell_sequence_gradient, In<S> state_gradient,
+              In<S> cell_gradient, Out<S> d_source, Out<S> d_recurrent_weight, Out<S> d_input_weight, Out<S> d_bias,
+              Out<S> d_init_state, Out<S> d_init_cell, Out<S> d_params) {
+  RECURRA_CALL(S);
+  GradientCall<S> g{};
+  g.forward = q;
+  if (!z || !d_source || !d_recurrent_weight || (spec.op == CellSpec::lstm && !c) || (spec.op == CellSpec::gru && !h) ||
+      (q.input_weight != nullptr && !d_input_weight))
     throw std::invalid_argument("recurra._native: an array that the gradient needs is missing");
-  g.source_gradient = checked(source_gradient, "source_gradient", rows * wide);
-  g.cell_sequence_gradient = checked(cell_sequence_gradient, "cell_sequence_gradient", rows * wide);
-  g.state_gradient = checked(state_gradient, "state_gradient", q.batch * wide);
-  g.cell_gradient = checked(cell_gradient, "cell_gradient", q.batch * wide);
-  g.projected = checked(d_projected, "d_projected", rows * stacked);
-  g.source = checked(d_source, "d_source", rows * q.inputs);
-  g.recurrent_weight = checked(d_recurrent_weight, "d_recurrent_weight", stacked * q.hidden);
-  g.input_weight = checked(d_input_weight, "d_input_weight", stacked * q.inputs);
-  g.bias = checked(d_bias, "d_bias", stacked);
-  g.init_state = checked(d_init_state, "d_init_state", q.batch * wide);
-  g.init_cell = checked(d_init_cell, "d_init_cell", q.batch * wide);
-  g.params = checked(d_params, "d_params", wide * (spec.op == CellSpec::lstm ? 4 : 1));
-  const auto run = kernel_gradient<T>();
+  g.source_gradient = checked<const S>(source_gradient, "source_gradient", rows * wide);
+  g.cell_sequence_gradient = checked<const S>(cell_sequence_gradient, "cell_sequence_gradient", rows * wide);
+  g.state_gradient = checked<const S>(state_gradient, "state_gradient", q.batch * wide);
+  g.cell_gradient = checked<const S>(cell_gradient, "cell_gradient", q.batch * wide);
+  g.source = checked<S>(d_source, "d_source", rows * (q.input_weight != nullptr ? q.inputs : stacked));
+  g.recurrent_weight = checked<S>(d_recurrent_weight, "d_recurrent_weight", stacked * q.hidden);
+  g.input_weight = checked<S>(d_input_weight, "d_input_weight", stacked * q.inputs);
+  g.bias = checked<S>(d_bias, "d_bias", stacked);
+  g.init_state = checked<S>(d_init_state, "d_init_state", q.batch * wide);
+  g.init_cell = checked<S>(d_init_cell, "d_init_cell", q.batch * wide);
+  g.params = checked<S>(d_params, "d_params", wide * (spec.op == CellSpec::lstm ? 4 : 1));
+  const Kernels<S>& table = kernels<S>();
   nb::gil_scoped_release release;
-  run(spec, g);
+  table.gradient(spec, g);
+}
+
+template <class S>
+std::unique_ptr<Packed> pack(const CellSpec& spec, const std::vector<int>& slots, In<S> source, In<S> recurrent_weight,
+                             In<S> input_weight) {
+  const ForwardCall<S> q = sized_call<S>(spec, false, slots, 1, source, recurrent_weight, input_weight);
+  const Kernels<S>& table = kernels<S>();
+  auto packed = std::make_unique<Packed>(table.packed_bytes(spec, q), &table);
+  nb::gil_scoped_release release;
+  table.pack(spec, q, packed->at);
+  return packed;
+}
+
+// Memory of the pool as an array of bytes; it goes back when the array is gone.
+nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> empty(std::size_t bytes) {
+  struct Owner {
+    void* at;
+    std::size_t bytes;
+  };
+  auto owner = std::make_unique<Owner>(Owner{take_block(bytes), bytes});
+  void* const at = owner->at;
+  nb::capsule keeper(owner.release(), [](void* p) noexcept {
+    const std::unique_ptr<Owner> gone(static_cast<Owner*>(p));
+    give_block(gone->at, gone->bytes);
+  });
+  return nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>(at, {bytes}, keeper);
 }
 
 ActivationSpec activation(nb::handle given) {
@@ -151,12 +184,29 @@ ActivationSpec activation(nb::handle given) {
   return spec;
 }
 
-int most_threads() {
-#if defined(_OPENMP)
-  return omp_get_max_threads();
-#else
-  return 1;
-#endif
+#define RECURRA_OPTIONAL(name) nb::arg(name).none().noconvert()
+#define RECURRA_INPUT_NAMES                                                                                       \
+  nb::arg("cell"), nb::arg("reverse"), nb::arg("slots"), nb::arg("threads"), nb::arg("source").noconvert(),       \
+      nb::arg("recurrent_weight").noconvert(), RECURRA_OPTIONAL("input_weight"), RECURRA_OPTIONAL("bias"),        \
+      RECURRA_OPTIONAL("init_state"), RECURRA_OPTIONAL("init_cell"), RECURRA_OPTIONAL("mask"),                    \
+      RECURRA_OPTIONAL("params"), RECURRA_OPTIONAL("lengths"), RECURRA_OPTIONAL("resets"), RECURRA_OPTIONAL("h"), \
+      RECURRA_OPTIONAL("c"), RECURRA_OPTIONAL("z")
+
+// The functions of a dtype, each with its name behind it.
+template <class S>
+void define(nb::module_& m, const std::string& dtype) {
+  m.def(("forward_" + dtype).c_str(), &forward<S>, RECURRA_INPUT_NAMES, nb::arg("packed").none() = nb::none(),
+        RECURRA_OPTIONAL("last_state") = nb::none(), RECURRA_OPTIONAL("last_cell") = nb::none(),
+        "The forward op; h, c, z and the last states are written where they are given.");
+  m.def(("gradient_" + dtype).c_str(), &gradient<S>, RECURRA_INPUT_NAMES, RECURRA_OPTIONAL("source_gradient"),
+        RECURRA_OPTIONAL("cell_sequence_gradient"), RECURRA_OPTIONAL("state_gradient"),
+        RECURRA_OPTIONAL("cell_gradient"), RECURRA_OPTIONAL("d_source"), RECURRA_OPTIONAL("d_recurrent_weight"),
+        RECURRA_OPTIONAL("d_input_weight"), RECURRA_OPTIONAL("d_bias"), RECURRA_OPTIONAL("d_init_state"),
+        RECURRA_OPTIONAL("d_init_cell"), RECURRA_OPTIONAL("d_params"),
+        "The gradient op; reads h, c and z, writes the arrays whose names begin with d_.");
+  m.def(("pack_" + dtype).c_str(), &pack<S>, nb::arg("cell"), nb::arg("slots"), nb::arg("source").noconvert(),
+        nb::arg("recurrent_weight").noconvert(), RECURRA_OPTIONAL("input_weight"),
+        "The weights in the order of the kernels, for forward; of source only the shape is read.");
 }
 
 }  // namespace
@@ -167,8 +217,18 @@ NB_MODULE(_native, m) {
   m.doc() = "The compiled part of recurra.";
   m.def("isa", &selected_isa,
         "Name of the instruction set whose kernels this machine uses; the environment variable RECURRA_ISA overrides.");
-  m.def("most_threads", &most_threads, "How many threads OpenMP would use.");
+  m.def(
+      "has_bfloat16", [] { return selected_kernels<Bf16>() != nullptr; },
+      "Whether that instruction set has kernels for bfloat16.");
+  m.def("default_threads", &default_threads, "How many threads a team has by default.");
+  m.def("forget_team", &forget_team, "For the child of a fork, which has none of its parent's threads.");
+  m.def("empty", &empty, nb::arg("bytes"), "Memory of the pool, as an array of bytes.");
+  m.def("kept_bytes", &kept_bytes, "How much memory the pool keeps for later.");
+  m.def("drop_kept", &drop_kept, "Gives that memory back to the system.");
 
+  nb::class_<Packed>(m, "Packed", "Weights in the order of the kernels.").def_prop_ro("bytes", [](const Packed& p) {
+    return p.bytes;
+  });
   nb::class_<CellSpec>(m, "CellSpec", "A cell and its activations.")
       .def(
           "__init__",
@@ -187,25 +247,7 @@ NB_MODULE(_native, m) {
           },
           nb::arg("op"), nb::arg("gates"), nb::arg("cell"), nb::arg("output_sees_new"), nb::arg("reset_after"),
           nb::arg("flip_z"));
-
-#define RECURRA_INPUTS                                                                                        \
-  nb::arg("cell"), nb::arg("reverse"), nb::arg("slots"), nb::arg("threads"), nb::arg("source").noconvert(),   \
-      nb::arg("recurrent_weight").noconvert(), nb::arg("input_weight").none().noconvert(),                    \
-      nb::arg("bias").none().noconvert(), nb::arg("init_state").none().noconvert(),                           \
-      nb::arg("init_cell").none().noconvert(), nb::arg("mask").none().noconvert(),                            \
-      nb::arg("params").none().noconvert(), nb::arg("lengths").none().noconvert(),                            \
-      nb::arg("resets").none().noconvert(), nb::arg("h").none().noconvert(), nb::arg("c").none().noconvert(), \
-      nb::arg("z").none().noconvert()
-#define RECURRA_GRADIENTS                                                                              \
-  nb::arg("source_gradient").none().noconvert(), nb::arg("cell_sequence_gradient").none().noconvert(), \
-      nb::arg("state_gradient").none().noconvert(), nb::arg("cell_gradient").none().noconvert(),       \
-      nb::arg("d_projected").none().noconvert(), nb::arg("d_source").none().noconvert(),               \
-      nb::arg("d_recurrent_weight").none().noconvert(), nb::arg("d_input_weight").none().noconvert(),  \
-      nb::arg("d_bias").none().noconvert(), nb::arg("d_init_state").none().noconvert(),                \
-      nb::arg("d_init_cell").none().noconvert(), nb::arg("d_params").none().noconvert()
-  m.def("forward", &forward<float>, RECURRA_INPUTS, "The forward op; h, c and z are written where they are given.");
-  m.def("forward", &forward<double>, RECURRA_INPUTS);
-  m.def("gradient", &gradient<float>, RECURRA_INPUTS, RECURRA_GRADIENTS,
-        "The gradient op; reads h, c and z, writes the arrays whose names begin with d_.");
-  m.def("gradient", &gradient<double>, RECURRA_INPUTS, RECURRA_GRADIENTS);
+  define<float>(m, "float32");
+  define<double>(m, "float64");
+  define<Bf16>(m, "bfloat16");
 }

@@ -1,40 +1,48 @@
 #pragma once
 
-#include <cstdlib>
 #include <cstring>
-#include <new>
 
+#include "memory.h"
 #include "recurra/kernels/namespace.h"
 
-// Memory and its filling, in the namespace of the instruction set. Not std::vector, std::fill and std::copy: they are
-// templates outside of it, of which the linker keeps one copy for all sets, possibly one that this machine cannot run.
+// Scratch memory and its filling, in the namespace of the instruction set. Not std::vector, std::fill and std::copy:
+// they are templates outside of it, of which the linker keeps one copy for all sets, possibly one that this machine
+// cannot run.
 namespace recurra {
 inline namespace RECURRA_ISA {
 
-// Zeros.
-template <class T>
-class Buffer {
+// The scratch memory of one call: pieces that live as long as this does. Not cleared.
+class Scratch {
  public:
-  Buffer() = default;
-  explicit Buffer(long count) { allocate(count); }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-  ~Buffer() { std::free(data_); }
-
-  void allocate(long count) {
-    std::free(data_);
-    // Whole cache lines, so that no vector of a packed panel lies across two.
-    const std::size_t line = 64, bytes = (static_cast<std::size_t>(count) * sizeof(T) / line + 1) * line;
-    data_ = static_cast<T*>(std::aligned_alloc(line, bytes));
-    if (data_ == nullptr) throw std::bad_alloc();
-    std::memset(data_, 0, bytes);
+  Scratch() = default;
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch() {
+    for (int i = 0; i < count_; ++i) give_block(pieces_[i].at, pieces_[i].bytes);
   }
-  bool empty() const { return data_ == nullptr; }
-  T* data() { return data_; }
-  const T* data() const { return data_; }
+
+  template <class T>
+  T* get(long count) {
+    // A line more than asked for: vectors may be read, never used, a little beyond the end.
+    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(T) + 64;
+    void* at = take_block(bytes);
+    pieces_[count_++] = {at, bytes};
+    return static_cast<T*>(at);
+  }
+  template <class T>
+  T* zeros(long count) {
+    T* at = get<T>(count);
+    std::memset(static_cast<void*>(at), 0, static_cast<std::size_t>(count) * sizeof(T));  // all bits 0 are 0.0
+    return at;
+  }
 
  private:
-  T* data_ = nullptr;
+  struct Piece {
+    void* at;
+    std::size_t bytes;
+  };
+  Piece pieces_[48];  // more than any call asks for
+  int count_ = 0;
 };
 
 template <class T>
@@ -44,11 +52,12 @@ inline void copy_of(const T* from, long count, T* to) {
 
 template <class T>
 inline void clear(T* to, long count) {
-  if (count > 0) std::memset(to, 0, static_cast<std::size_t>(count) * sizeof(T));  // all bits 0 are 0.0
+  if (count > 0) std::memset(static_cast<void*>(to), 0, static_cast<std::size_t>(count) * sizeof(T));
 }
 
 constexpr long least(long a, long b) { return a < b ? a : b; }
 constexpr long greatest(long a, long b) { return a > b ? a : b; }
+constexpr long ceiling(long a, long b) { return (a + b - 1) / b; }
 
 }  // namespace RECURRA_ISA
 }  // namespace recurra

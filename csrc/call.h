@@ -4,45 +4,53 @@
 
 namespace recurra {
 
-// One call of a recurrent op. All arrays are contiguous and row-major; absent ones are null. Nothing aliases.
-template <class T>
+// bfloat16 as it stands in memory.
+struct Bf16 {
+  std::uint16_t bits;
+};
+
+// One call of a recurrent op. All arrays are contiguous and row-major; absent ones are null. Nothing aliases, but
+// last_state and last_cell may be init_state and init_cell.
+template <class S>
 struct ForwardCall {
   long steps, batch, inputs, hidden, directions;
   bool reverse;
   long slot[4];               // where the stacked weights and states have each gate of the cell
-  const T* source;            // [T, N, I], or [T, N, D*G*H] without input_weight
-  const T* recurrent_weight;  // [D, G*H, H]
-  const T* input_weight;      // [D*G*H, I]
-  const T* bias;              // [D*G*H]
-  const T* init_state;        // [N, D*H]
-  const T* init_cell;         // [N, D*H]
-  const T* mask;              // [N, D*H], or [T, N, D*H] when mask_step is N*D*H instead of 0
+  const S* source;            // [T, N, I], or [T, N, D*G*H] without input_weight
+  const S* recurrent_weight;  // [D, G*H, H]
+  const S* input_weight;      // [D*G*H, I]
+  const S* bias;              // [D*G*H]
+  const S* init_state;        // [N, D*H]
+  const S* init_cell;         // [N, D*H]
+  const S* mask;              // [N, D*H], or [T, N, D*H] when mask_step is N*D*H instead of 0
   long mask_step;
-  const T* params;              // [D, 4*H] peepholes in gate order, or [D, H] secondary bias
+  const S* params;              // [D, 4*H] peepholes in gate order, or [D, H] secondary bias
   const std::int64_t* lengths;  // [N]
   const bool* resets;           // [T, N]
-  T* h;                         // [T, N, D*H]
-  T* c;                         // [T, N, D*H]
-  T* z;                         // [T, N, D*G*H]
-  int threads;
+  const void* packed;           // the weights as pack() wrote them; null: they are packed in the call
+  S* h;                         // [T, N, D*H]
+  S* c;                         // [T, N, D*H]
+  S* z;                         // [T, N, D*G*H]
+  S* last_state;                // [N, D*H]: h after the last visited step
+  S* last_cell;                 // [N, D*H]
+  int threads;                  // at most so many; exactly -threads when negative
 };
 
-// The same call backwards: the forward arrays h, c and z are read, those below are written or added.
-template <class T>
+// The same call backwards: the forward arrays h, c and z are read, those below are written.
+template <class S>
 struct GradientCall {
-  ForwardCall<T> forward;
-  const T* source_gradient;         // [T, N, D*H]
-  const T* cell_sequence_gradient;  // [T, N, D*H]
-  const T* state_gradient;          // [N, D*H]
-  const T* cell_gradient;           // [N, D*H]
-  T* projected;                     // [T, N, D*G*H]: the gradient of what the cell adds up
-  T* source;                        // [T, N, I]; null without input_weight, when projected is the gradient
-  T* recurrent_weight;
-  T* input_weight;
-  T* bias;
-  T* init_state;
-  T* init_cell;
-  T* params;
+  ForwardCall<S> forward;
+  const S* source_gradient;         // [T, N, D*H]
+  const S* cell_sequence_gradient;  // [T, N, D*H]
+  const S* state_gradient;          // [N, D*H]
+  const S* cell_gradient;           // [N, D*H]
+  S* source;                        // [T, N, I], or [T, N, D*G*H] without input_weight
+  S* recurrent_weight;
+  S* input_weight;
+  S* bias;
+  S* init_state;
+  S* init_cell;
+  S* params;
 };
 
 }  // namespace recurra

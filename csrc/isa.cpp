@@ -29,10 +29,12 @@ bool has_x86_64_v4() {
   return has_x86_64_v3() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
+bool has_x86_64_v4_bf16() { return has_x86_64_v4() && __builtin_cpu_supports("avx512bf16"); }
 #else
 bool has_x86_64_v2() { return false; }
 bool has_x86_64_v3() { return false; }
 bool has_x86_64_v4() { return false; }
+bool has_x86_64_v4_bf16() { return false; }
 #endif
 
 // NEON is part of every 64-bit Arm.
@@ -46,8 +48,8 @@ bool has_neon() {
 
 // Fastest first; generic runs anywhere and stays last.
 constexpr Isa isas[] = {
-    {"x86-64-v4", has_x86_64_v4}, {"x86-64-v3", has_x86_64_v3}, {"x86-64-v2", has_x86_64_v2},
-    {"neon", has_neon},           {"generic", always},
+    {"x86-64-v4-bf16", has_x86_64_v4_bf16}, {"x86-64-v4", has_x86_64_v4}, {"x86-64-v3", has_x86_64_v3},
+    {"x86-64-v2", has_x86_64_v2},           {"neon", has_neon},           {"generic", always},
 };
 
 std::string names(bool only_those_here) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+
 #include "call.h"
 
 namespace recurra {
@@ -18,15 +20,18 @@ struct CellSpec {
   bool reset_after, flip_z;  // GRU
 };
 
-// What one instruction set provides.
+// What one instruction set provides for arrays of S.
+template <class S>
 struct Kernels {
-  void (*forward_float)(const CellSpec&, const ForwardCall<float>&);
-  void (*forward_double)(const CellSpec&, const ForwardCall<double>&);
-  void (*gradient_float)(const CellSpec&, const GradientCall<float>&);
-  void (*gradient_double)(const CellSpec&, const GradientCall<double>&);
+  void (*forward)(const CellSpec&, const ForwardCall<S>&);
+  void (*gradient)(const CellSpec&, const GradientCall<S>&);
+  // The weights of a call in the order in which forward reads them: it takes them as `packed`.
+  std::size_t (*packed_bytes)(const CellSpec&, const ForwardCall<S>&);
+  void (*pack)(const CellSpec&, const ForwardCall<S>&, void* to);
 };
 
-// The kernels of selected_isa().
-const Kernels& selected_kernels();
+// The kernels of selected_isa(); null where it has none for S.
+template <class S>
+const Kernels<S>* selected_kernels();
 
 }  // namespace recurra

@@ -300,7 +300,8 @@ def run_now(op: Op, inputs: Sequence[Array], attrs: Attrs, wanted: tuple[bool, .
     inferred = op.infer_all(types, attrs)
     if op.check_values is not None:
         op.check_values(*inputs, **attrs)
-    choice = choose(op, types, attrs, xp, wanted or (True,) * len(inferred))
+    device = _arrays.device_of(inputs[0]) if inputs else None
+    choice = choose(op, types, attrs, xp, wanted or (True,) * len(inferred), device, inputs)
     with np.errstate(all="ignore"):  # infinities and NaN are results, as in MPSGraph, torch and JAX
         result = choice.kernel(xp, *inputs)
     return result if isinstance(result, tuple) else (result,)

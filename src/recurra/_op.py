@@ -152,8 +152,19 @@ class Backend(Protocol):
 
     name: str
 
-    def offer(self, op: Op, types: Sequence[ShapedType], attrs: Attrs, xp: Namespace) -> Kernel | Refusal:
-        """A kernel for these inputs, or the reason why there is none."""
+    def offer(
+        self,
+        op: Op,
+        types: Sequence[ShapedType],
+        attrs: Attrs,
+        xp: Namespace,
+        device: Any = None,
+        inputs: Sequence[Array] | None = None,
+    ) -> Kernel | Refusal:
+        """A kernel for inputs of these types on this device, or the reason why there is none.
+
+        A plan asks before it has the inputs; then the kernel looks at them when it is called.
+        """
 
 
 @dataclass(frozen=True)
@@ -178,20 +189,36 @@ BACKENDS: list[Backend] = []
 LISTENERS: list[Callable[[Op, Sequence[ShapedType], Choice], None]] = []
 
 
-def choose(op: Op, types: Sequence[ShapedType], attrs: Attrs, xp: Namespace, wanted: tuple[bool, ...]) -> Choice:
+def choose(
+    op: Op,
+    types: Sequence[ShapedType],
+    attrs: Attrs,
+    xp: Namespace,
+    wanted: tuple[bool, ...],
+    device: Any = None,
+    inputs: Sequence[Array] | None = None,
+) -> Choice:
     """The first backend that offers this op for these inputs."""
-    choice = _choose(op, types, attrs, xp, wanted)
+    choice = _choose(op, types, attrs, xp, wanted, device, inputs)
     for listener in LISTENERS:
         listener(op, types, choice)
     return choice
 
 
-def _choose(op: Op, types: Sequence[ShapedType], attrs: Attrs, xp: Namespace, wanted: tuple[bool, ...]) -> Choice:
+def _choose(
+    op: Op,
+    types: Sequence[ShapedType],
+    attrs: Attrs,
+    xp: Namespace,
+    wanted: tuple[bool, ...],
+    device: Any,
+    inputs: Sequence[Array] | None,
+) -> Choice:
     if op.selects_outputs:
         attrs = {**attrs, "wanted": wanted}
     refusals: list[tuple[str, str]] = []
     for backend in BACKENDS:
-        offered = backend.offer(op, types, attrs, xp)
+        offered = backend.offer(op, types, attrs, xp, device, inputs)
         if not isinstance(offered, Refusal):
             return Choice(offered, backend.name, tuple(refusals))
         refusals.append((backend.name, offered.reason))

@@ -175,7 +175,7 @@ class Plan:
         for step in self.steps:
             operation = step.operation
             op, attrs = operation.kind, operation.attrs
-            choice = choose(op, [types[t] for t in operation.input_tensors], attrs, xp, step.wanted)
+            choice = choose(op, [types[t] for t in operation.input_tensors], attrs, xp, step.wanted, device)
             choices.append(choice)
             check = _bound(op.check_values, attrs) if op.check_values else None
             single = step.outputs[0] if len(step.outputs) == 1 else None

@@ -14,10 +14,10 @@ from recurrent.calls import DESCRIPTORS, compute, distance, run, tolerance
 
 import recurra
 from recurra import _native, _op
-from recurra._backends import cpu
+from recurra._backends import _extension, _native_calls
 
 pytestmark = pytest.mark.filterwarnings("ignore:gru.* secondary_bias is used only:recurra.RecurraWarning")
-ISAS = ("x86-64-v4", "x86-64-v3", "x86-64-v2", "neon", "generic")
+ISAS = ("x86-64-v4-bf16", "x86-64-v4", "x86-64-v3", "x86-64-v2", "neon", "generic")
 RNG = np.random.default_rng(8)
 
 
@@ -58,7 +58,7 @@ def test_the_reference_on_numpy_agrees_with_the_oracle(op: str, seed: int, monke
 @pytest.mark.parametrize("op", OPS)
 def test_every_element_of_the_results_is_written(op: str, monkeypatch) -> None:
     """Memory that comes as NaN shows what no kernel wrote."""
-    monkeypatch.setattr(cpu, "_new", lambda shape, dtype: np.full(shape, np.nan, dtype))
+    monkeypatch.setattr(_native_calls._Memory, "new", lambda self, shape: np.full(shape, np.nan, self.dtype))
     for seed in range(120):
         check(case(op, seed), "float64")
 
@@ -92,12 +92,10 @@ SIZES = [(30, 1, 20, 150), (20, 17, 33, 48), (5, 70, 8, 31)]
 def test_results_do_not_depend_on_the_number_of_threads(op: str, sizes, reset_after: bool, monkeypatch) -> None:
     if op != "gru" and reset_after:
         pytest.skip("an option of gru alone")
-    monkeypatch.setattr(cpu, "_STEP_FOR_THREADS", 0)
-    monkeypatch.setattr(cpu, "_CALL_FOR_THREADS", 0)
     inputs, descriptor, gradients_in = problem(op, *sizes, **({"reset_after": True} if reset_after else {}))
     found = []
-    for threads in ("1", "2", "3", "2"):
-        monkeypatch.setenv("RECURRA_NUM_THREADS", threads)
+    for threads in (1, 2, 3, 2):
+        monkeypatch.setattr(_native_calls, "_exact_threads", threads)
         out, gradients = compute(op, descriptor, inputs, gradients_in)
         found.append([*out, *gradients])
     for other in found[1:]:
@@ -133,8 +131,8 @@ def test_several_python_threads_call_at_once() -> None:
 
 FORK = """
 import os, numpy as np, recurra
-from recurra._backends import cpu
-cpu._STEP_FOR_THREADS = cpu._CALL_FOR_THREADS = 0
+from recurra._backends import _native_calls
+_native_calls._exact_threads = 2
 x, R = np.ones((9, 17, 144), np.float32), np.ones((144, 48), np.float32) * 0.01
 wanted = recurra.gru(x, R).h  # the parent has a team by now
 child = os.fork()
@@ -156,12 +154,15 @@ def test_explain_says_who_ran_and_why_not() -> None:
     assert recurra.explain(recurra.gru, x, R).splitlines()[2].split()[-1] == "cpu"
     torch = pytest.importorskip("torch")
     told = recurra.explain(recurra.gru, torch.from_numpy(x), torch.from_numpy(R))
-    assert "reference  cpu: has kernels for NumPy arrays only" in told
+    assert told.splitlines()[2].split()[-1] == "cpu"
+    weight = torch.from_numpy(R).requires_grad_()
+    told = recurra.explain(recurra.gru, torch.from_numpy(x), weight)
+    assert "reference  cpu: autograd records the reference only" in told
     assert "cpu: has kernels for the recurrent ops only" in recurra.explain(recurra.ops.exp, x)
 
 
 def test_without_the_extension_the_reference_runs_and_says_so(monkeypatch) -> None:
-    monkeypatch.setattr(cpu, "_native", None)
+    monkeypatch.setattr(_extension, "native", None)
     x, R = np.ones((2, 1, 6), np.float32), np.ones((6, 2), np.float32)
     assert "cpu: the extension recurra._native is not built" in recurra.explain(recurra.gru, x, R)
 
@@ -203,10 +204,10 @@ def test_arrays_of_a_wrong_size_never_reach_the_kernels(position: int) -> None:
     kinds = [np.float32] * 8 + [np.int64, np.bool_] + [np.float32] * 3
     arrays = [np.zeros(s, k) for s, k in zip(shapes, kinds, strict=True)]
     arrays[8][:] = T
-    _native.forward(spec, False, [0, 1, 2, 3], 1, *arrays)
+    _native.forward_float32(spec, False, [0, 1, 2, 3], 1, *arrays)
     arrays[position] = np.zeros((*shapes[position][:-1], shapes[position][-1] + 1), kinds[position])
     with pytest.raises(ValueError, match=r"recurra\._native: .* must have .* elements, got"):
-        _native.forward(spec, False, [0, 1, 2, 3], 1, *arrays)
+        _native.forward_float32(spec, False, [0, 1, 2, 3], 1, *arrays)
 
 
 def ulps(got: np.ndarray, wanted: np.ndarray) -> float:

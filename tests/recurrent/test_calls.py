@@ -239,12 +239,22 @@ def test_jax_maps_over_a_batch_of_calls() -> None:
     np.testing.assert_allclose(mapped[1], recurra.lstm(2 * SOURCE, R, input_weight=W).h, atol=1e-12)
 
 
-@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
-def test_half_types_are_computed_in_float32(dtype) -> None:
+@pytest.mark.parametrize(("dtype", "isa"), [(np.float16, ""), (ml_dtypes.bfloat16, "generic")])
+def test_half_types_are_computed_in_float32(dtype, isa: str, monkeypatch) -> None:
+    monkeypatch.setenv("RECURRA_ISA", isa)
     cast = [a.astype(dtype) for a in (SOURCE, R, W)]
     half = recurra.lstm(cast[0], cast[1], input_weight=cast[2]).h
     single = recurra.lstm(*(a.astype(np.float32) for a in cast[:2]), input_weight=cast[2].astype(np.float32)).h
     np.testing.assert_array_equal(half, single.astype(dtype))
+
+
+def test_bfloat16_products_round_no_more_than_what_enters_them() -> None:
+    """Where the CPU multiplies bfloat16, h enters the next product as the result that it is; sums are float32."""
+    cast = [a.astype(ml_dtypes.bfloat16) for a in (SOURCE, R, W)]
+    half = recurra.lstm(cast[0], cast[1], input_weight=cast[2]).h.astype(np.float32)
+    single = recurra.lstm(*(a.astype(np.float32) for a in cast[:2]), input_weight=cast[2].astype(np.float32)).h
+    # Half a place of the result itself, and as much again of each of the H states that a step multiplies.
+    np.testing.assert_allclose(half, single, rtol=2.0**-8, atol=2.0**-9 * float(np.abs(cast[1]).sum(axis=1).max()))
 
 
 def test_inputs_are_never_written_to() -> None:

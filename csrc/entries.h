@@ -1,0 +1,130 @@
+#pragma once
+
+#include "backward.h"
+#include "forward.h"
+#include "kernels.h"
+#include "recurra/ops/gru/cell.h"
+#include "recurra/ops/lstm/cell.h"
+#include "recurra/ops/rnn/cell.h"
+
+// The table of an instruction set: from a cell as the caller states it to the loops over that cell.
+namespace recurra {
+inline namespace RECURRA_ISA {
+
+inline Activation activation(const ActivationSpec& s) { return {static_cast<Kind>(s.kind), s.alpha, s.beta}; }
+inline bool is(const ActivationSpec& s, Kind kind) { return static_cast<Kind>(s.kind) == kind; }
+
+// Two instantiations of a cell: the usual activations known to the compiler, or any.
+template <class F>
+void with_cell(const CellSpec& s, bool has_params, F f) {
+  const ActivationSpec* g = s.gates;
+  if (s.op == CellSpec::rnn) {
+    if (is(g[0], Kind::tanh)) return f(RnnCell<Tanh>{{}});
+    return f(RnnCell<Activation>{activation(g[0])});
+  }
+  if (s.op == CellSpec::lstm) {
+    const bool usual = is(g[0], Kind::sigmoid) && is(g[1], Kind::sigmoid) && is(g[2], Kind::tanh) &&
+                       is(g[3], Kind::sigmoid) && is(s.cell, Kind::tanh);
+    if (usual)
+      return f(LstmCell<Sigmoid, Sigmoid, Tanh, Sigmoid, Tanh>{{}, {}, {}, {}, {}, has_params, s.output_sees_new});
+    return f(LstmCell<Activation, Activation, Activation, Activation, Activation>{
+        activation(g[0]), activation(g[1]), activation(g[2]), activation(g[3]), activation(s.cell), has_params,
+        s.output_sees_new});
+  }
+  const bool usual = is(g[0], Kind::sigmoid) && is(g[1], Kind::sigmoid) && is(g[2], Kind::tanh);
+  if (s.reset_after) {
+    if (usual) return f(GruCell<true, Sigmoid, Sigmoid, Tanh>{{}, {}, {}, has_params, s.flip_z});
+    return f(GruCell<true, Activation, Activation, Activation>{activation(g[0]), activation(g[1]), activation(g[2]),
+                                                               has_params, s.flip_z});
+  }
+  if (usual) return f(GruCell<false, Sigmoid, Sigmoid, Tanh>{{}, {}, {}, false, s.flip_z});
+  return f(GruCell<false, Activation, Activation, Activation>{activation(g[0]), activation(g[1]), activation(g[2]),
+                                                              false, s.flip_z});
+}
+
+// How many threads a call gets: what was asked for, or as many as shorten it. `around` is what the projections and the
+// packing cost, in the nanoseconds of StepCost.
+inline int threads_for(const StepCost& cost, long steps, double around, int wanted) {
+  const int most = wanted < 0 ? -wanted : wanted < 1 ? 1 : wanted;
+  const int bounded = most > 64 ? 64 : most;
+  return wanted < 0 ? bounded : worthwhile_threads(cost, steps, around, bounded);
+}
+
+// Nanoseconds that a product of so many multiplications takes a core.
+template <class S>
+double product_cost(long rows, long columns, long depth) {
+  return static_cast<double>(rows) * static_cast<double>(ceiling(columns, L<S>)) *
+         static_cast<double>(words<S>(depth)) / 7.0;
+}
+
+template <class S>
+void forward(const CellSpec& s, const ForwardCall<S>& q) {
+  with_cell(s, q.params != nullptr, [&](const auto& cell) {
+    using Cell = std::decay_t<decltype(cell)>;
+    using Loop = Forward<Cell, S>;
+    const StepCost cost = Loop::cost(q);
+    const long I = q.input_weight == nullptr ? 0 : q.inputs, columns = Cell::gates * q.hidden;
+    const double around = product_cost<S>(q.steps * q.batch, columns, I) +
+                          (q.packed != nullptr ? 0 : 0.3 * static_cast<double>(columns * (I + q.hidden)));
+    const int threads = threads_for(cost, q.steps, around, q.threads);
+    Loop first(cell, q, 0, threads);
+    if (q.directions == 1) return run_team(threads, [&](int rank, int size) { first.work(rank, size); });
+    Loop second(cell, q, 1, threads);
+    // Threads that would have to wait for each other at every step take a direction each instead.
+    run_team(threads, [&](int rank, int size) {
+      if (size % 2 == 0 && split_of(cost, size).unit_groups > 1)
+        return rank < size / 2 ? first.work(rank, size / 2) : second.work(rank - size / 2, size / 2);
+      first.work(rank, size);
+      second.work(rank, size);
+    });
+  });
+}
+
+template <class S>
+void gradient(const CellSpec& s, const GradientCall<S>& g) {
+  const ForwardCall<S>& q = g.forward;
+  with_cell(s, q.params != nullptr, [&](const auto& cell) {
+    using Cell = std::decay_t<decltype(cell)>;
+    using Loop = Backward<Cell, S>;
+    const StepCost cost = Loop::cost(q);
+    const long I = q.input_weight == nullptr ? 0 : q.inputs, columns = Cell::gates * q.hidden;
+    const double around = product_cost<S>(q.steps * q.batch, columns, 2 * I + q.hidden) +
+                          0.3 * static_cast<double>(columns * (I + q.hidden));
+    const int threads = threads_for(cost, q.steps, around, q.threads);
+    // One direction after the other: the second adds its part of the gradient of the source.
+    for (long d = 0; d < q.directions; ++d) {
+      Loop loop(cell, g, d, threads);
+      run_team(threads, [&](int rank, int size) { loop.work(rank, size); });
+    }
+  });
+}
+
+template <class S>
+std::size_t packed_bytes(const CellSpec& s, const ForwardCall<S>& q) {
+  long size = 0;
+  with_cell(s, false, [&](const auto& cell) {
+    for (long d = 0; d < q.directions; ++d) size += Weights<std::decay_t<decltype(cell)>, S>(q, d).size();
+  });
+  return static_cast<std::size_t>(size) * sizeof(Word<S>);
+}
+
+template <class S>
+void pack(const CellSpec& s, const ForwardCall<S>& q, void* to) {
+  with_cell(s, false, [&](const auto& cell) {
+    Word<S>* at = static_cast<Word<S>*>(to);
+    for (long d = 0; d < q.directions; ++d) {
+      Weights<std::decay_t<decltype(cell)>, S> weights(q, d);
+      weights.place(at);
+      weights.pack(0, 1);
+      at += weights.size();
+    }
+  });
+}
+
+template <class S>
+constexpr Kernels<S> entries() {
+  return {forward<S>, gradient<S>, packed_bytes<S>, pack<S>};
+}
+
+}  // namespace RECURRA_ISA
+}  // namespace recurra

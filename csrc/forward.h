@@ -1,0 +1,349 @@
+#pragma once
+
+#include "recurra/kernels/cell.h"  // after the vectors that it computes with
+#include "split.h"
+#include "team.h"
+#include "weights.h"
+
+// The forward time loop over any cell, one direction. Per step: 2 N G H^2 multiplications, the weights read once from
+// the caches, one meeting of the threads that share rows.
+namespace recurra {
+inline namespace RECURRA_ISA {
+
+template <class Cell, class S>
+class Forward {
+  using T = Compute<S>;
+  using V = Column<S>;
+  // The operand of the recurrent product is the state itself, unless something stands between them.
+  static constexpr bool converts = !std::is_same_v<S, T>;
+
+ public:
+  // Takes all the memory, for a team of at most `threads`.
+  Forward(const Cell& cell, const ForwardCall<S>& q, long direction, int threads)
+      : cell_(cell), q_(q), d_{q, direction, Cell::gates}, weights_(q, direction) {
+    stride_ = weights_.blocks() * block_vectors<Cell>() * L<S>;
+    const long states = q.batch * stride_;
+    // Packing reads every weight once and writes it once: for a few rows, the weights are read as they stand.
+    in_place_ = !converts && q.packed == nullptr && q.steps * q.batch <= 4;
+    if (!in_place_) {
+      const long size = weights_.size();
+      owns_packed_ = q.packed == nullptr;
+      const Word<S>* given = static_cast<const Word<S>*>(q.packed);
+      weights_.place(owns_packed_ ? scratch_.get<Word<S>>(size) : const_cast<Word<S>*>(given) + direction * size);
+    }
+    h_[0] = scratch_.zeros<T>(states);
+    h_[1] = scratch_.zeros<T>(states);
+    if (Cell::states > 1) c_ = scratch_.zeros<T>(states);
+    stands_between_ = converts || q.mask != nullptr || q.resets != nullptr;
+    for (int k = 0; k < 2; ++k)
+      if (stands_between_)
+        operand_[k] = scratch_.zeros<S>(states);
+      else if constexpr (!converts)
+        operand_[k] = h_[k];
+    if (Cell::phases > 1) {
+      carry_ = scratch_.zeros<S>(states);
+      kept_ = scratch_.zeros<T>(states * Cell::gates);
+    }
+    bias_ = scratch_.get<T>(stride_ * Cell::gates);
+    team_.place(scratch_.zeros<Meeting::Flag>(threads));
+    part_.place(scratch_.zeros<Meeting::Flag>(threads));
+    if (q.input_weight != nullptr) {
+      for (int size = 1; size <= threads; ++size) {
+        const Split split = split_of(cost(q), size);
+        const long need = ceiling(q.batch, split.row_groups) * ceiling(weights_.blocks(), split.unit_groups);
+        room_ = greatest(room_, size * greatest(need * block_vectors<Cell>() * L<S> * Cell::gates, chunk_elements));
+      }
+      x_ = scratch_.get<T>(room_);
+    }
+  }
+
+  // What a step costs, for choosing a split and a number of threads.
+  static StepCost cost(const ForwardCall<S>& q) {
+    const long units = unit_vectors<S>(q.hidden);
+    return {q.batch, units * Cell::gates, words<S>(q.hidden), vector_bytes, Cell::gates * 3.5, units, Cell::phases};
+  }
+
+  // A member's whole work.
+  void work(int rank, int size) {
+    const Split split = split_of(cost(q_), size);
+    const Part part = part_of(split, rank, size, q_.batch, weights_.blocks());
+    if (owns_packed_) weights_.pack(rank, size);
+    pack_bias<0>(rank, size);
+    if constexpr (Cell::phases > 1) pack_bias<1>(rank, size);
+    start(part);
+    team_.meet(rank, 0, size);
+    const long mine = part.rows() * (part.unit1 - part.unit0) * block_vectors<Cell>() * L<S> * Cell::gates;
+    T* const x = x_ + room_ / size * rank;
+    // Steps are taken in chunks, so that their projected source stays in the cache.
+    const long chunk =
+        q_.input_weight == nullptr ? q_.steps : greatest(1, least(chunk_elements, room_ / size) / greatest(mine, 1));
+    for (long done = 0; done < q_.steps; done += chunk) {
+      const long count = least(chunk, q_.steps - done);
+      Chunk now{done, d_.backwards() ? q_.steps - done - count : done, count * part.rows(), {x, x}};
+      if (q_.input_weight != nullptr) project(part, now, x);
+      for (long i = done; i < done + count; ++i) {
+        phase<0>(part, now, i);
+        part_.meet(rank, part.first, part.count);
+        if constexpr (Cell::phases > 1) {
+          phase<1>(part, now, i);
+          part_.meet(rank, part.first, part.count);
+        }
+      }
+    }
+    finish(part);
+  }
+
+ private:
+  static constexpr long chunk_elements = 96 << 10;
+
+  // Steps whose projected source is at hand, [panel][row][gate][lane] for each phase.
+  struct Chunk {
+    long first;   // visited
+    long lowest;  // in time
+    long rows;    // of the projection
+    T* x[2];
+  };
+
+  template <int P>
+  using In = Panels<Cell, P>;
+
+  // ---- before and after the steps
+
+  template <int P>
+  T* bias_panel(long panel) const {
+    return bias_ + In<P>::first * stride_ + panel * In<P>::vectors * L<S>;
+  }
+  template <int P>
+  void pack_bias(int rank, int size) {
+    const Share mine = share(weights_.template panels<P>(), rank, size);
+    for (long p = mine.begin; p < mine.end; ++p)
+      for (int g = 0; g < In<P>::count; ++g)
+        for (int v = 0; v < In<P>::width; ++v) {
+          const long u = (p * In<P>::width + v) * L<S>;
+          const S* bias = d_.bias(In<P>::first + g);
+          const V value = bias == nullptr || u >= q_.hidden ? V{} : load_part<V>(bias + u, q_.hidden - u);
+          store(bias_panel<P>(p) + (g * In<P>::width + v) * L<S>, value);
+        }
+  }
+
+  // A member's rows and units, vector by vector.
+  template <class F>
+  void over_states(const Part& part, F f) {
+    const long wide = block_vectors<Cell>() * L<S>;
+    for (long n = part.row0; n < part.row1; ++n)
+      for (long u = part.unit0 * wide; u < part.unit1 * wide && u < q_.hidden; u += L<S>)
+        f(n, u, q_.hidden - u, n * stride_ + u);
+  }
+
+  void start(const Part& part) {
+    over_states(part, [&](long n, long u, long left, long at) {
+      const S *h0 = d_.state_at(q_.init_state, n), *c0 = d_.state_at(q_.init_cell, n);
+      const V h = load_or_zero<V>(h0 == nullptr ? nullptr : h0 + u, left);
+      store(h_[0] + at, h);
+      if (Cell::states > 1) store(c_ + at, load_or_zero<V>(c0 == nullptr ? nullptr : c0 + u, left));
+      if (stands_between_ && q_.steps > 0) enter(0, n, u, left, at, h);
+    });
+  }
+
+  void finish(const Part& part) {
+    if (q_.last_state == nullptr && q_.last_cell == nullptr) return;
+    over_states(part, [&](long n, long u, long left, long at) {
+      S *h = d_.state_at(q_.last_state, n), *c = d_.state_at(q_.last_cell, n);
+      if (h != nullptr) store_part(h + u, load<V>(h_[q_.steps & 1] + at), left);
+      if (Cell::states > 1 && c != nullptr) store_part(c + u, load<V>(c_ + at), left);
+    });
+  }
+
+  // What the recurrent product of the i-th step multiplies: mask * h, zeros after a reset.
+  void enter(long i, long n, long u, long left, long at, V h) {
+    const long t = d_.step(i);
+    const S* mask = d_.mask_at(t, n);
+    if (mask != nullptr) h = h * load_part<V>(mask + u, left);
+    store_part(operand_[i & 1] + at, d_.keeps(t, n) ? h : V{}, L<S>);
+  }
+
+  // ---- the projection of the source
+
+  void project(const Part& part, Chunk& now, T* x) {
+    project_phase<0>(part, now, x);
+    if constexpr (Cell::phases > 1)
+      project_phase<1>(part, now, x + own_panels<0>(part) * now.rows * In<0>::vectors * L<S>);
+  }
+
+  template <int P>
+  long first_panel(const Part& part) const {
+    return part.unit0 * block_vectors<Cell>() / In<P>::width;
+  }
+  template <int P>
+  long own_panels(const Part& part) const {
+    return (part.unit1 - part.unit0) * block_vectors<Cell>() / In<P>::width;
+  }
+
+  template <int P>
+  void project_phase(const Part& part, Chunk& now, T* x) {
+    now.x[P] = x;
+    const Pieces tiles(now.rows, tile_rows);
+    for (long p = 0; p < own_panels<P>(part); ++p)
+      for (long k = 0; k < tiles.number; ++k) {
+        const S* a[tile_rows] = {};
+        const long begin = tiles.begin(k), rows = tiles.size(k);
+        for (long r = 0; r < rows; ++r) {
+          const long t = now.lowest + (begin + r) / part.rows(), n = part.row0 + (begin + r) % part.rows();
+          a[r] = q_.source + d_.row(t, n) * q_.inputs;
+        }
+        multiply_panel<P, true>(first_panel<P>(part) + p, a, rows, x + (p * now.rows + begin) * In<P>::vectors * L<S>);
+      }
+  }
+
+  // Rows times a panel of the input weights, the bias added, or of the recurrent weights.
+  template <int P, bool is_input>
+  void multiply_panel(long panel, const S* const* a, long rows, T* sums) const {
+    const long K = is_input ? q_.inputs : q_.hidden;
+    const T* first = is_input ? bias_panel<P>(panel) : nullptr;
+    if constexpr (!converts)
+      if (in_place_) return dot_panel<P, is_input>(panel, a, rows, K, first, sums);
+    const Word<S>* weights = is_input ? weights_.template input<P>(panel) : weights_.template recurrent<P>(panel);
+    multiply_of<S>(rows, In<P>::vectors)(a, per_word<S>, weights, In<P>::vectors * L<S>, words<S>(K), tail_of<S>(K),
+                                         first, sums);
+  }
+
+  // The same with the weights as they stand: a dot product for each unit.
+  template <int P, bool is_input>
+  void dot_panel(long panel, const S* const* a, long rows, long K, const T* first, T* sums) const {
+    for (long r = 0; r < rows; ++r)
+      for (int g = 0; g < In<P>::count; ++g)
+        for (int v = 0; v < In<P>::width; ++v) {
+          const long u = (panel * In<P>::width + v) * L<S>, at = g * In<P>::width + v;
+          const S* weight = is_input ? d_.input(In<P>::first + g) : d_.recurrent(In<P>::first + g);
+          V sum = u >= q_.hidden ? V{} : dot_products(weight + u * K, K, q_.hidden - u, a[r]);
+          if (first != nullptr) sum += load<V>(first + at * L<S>);
+          store(sums + (r * In<P>::vectors + at) * L<S>, sum);
+        }
+  }
+
+  // Of a vector's rows of weights, as many as there are.
+  static V dot_products(const S* weight, long K, long rows, const S* x) {
+    V sums[L<S>] = {};
+    const S* row[L<S>];
+    for (long j = 0; j < L<S>; ++j) row[j] = weight + least(j, rows - 1) * K;
+    long k = 0;
+    for (; k + L<S> <= K; k += L<S>) {
+      const V part = load<V>(x + k);
+#pragma GCC unroll 16
+      for (long j = 0; j < L<S>; ++j) sums[j] += load<V>(row[j] + k) * part;
+    }
+    if (k < K) {
+      const V part = load_part<V>(x + k, K - k);
+      for (long j = 0; j < L<S>; ++j) sums[j] += load_part<V>(row[j] + k, K - k) * part;
+    }
+    return lane_sums(sums);
+  }
+
+  // ---- one phase of a step
+
+  template <int P>
+  void phase(const Part& part, const Chunk& now, long i) {
+    const S* const base = P > 0 ? carry_ : operand_[i & 1];
+    const Pieces tiles(part.rows(), tile_rows);
+    const long panels = own_panels<P>(part), first = first_panel<P>(part), t = d_.step(i);
+    for (long j = 0; j < panels; ++j) {
+      // Every other step goes through the weights backwards: the last ones are still in the cache.
+      const long p = i & 1 ? panels - 1 - j : j;
+      if ((first + p) * In<P>::width * L<S> >= q_.hidden) continue;
+      for (long k = 0; k < tiles.number; ++k) {
+        const S* a[tile_rows] = {};
+        const long n = part.row0 + tiles.begin(k), rows = tiles.size(k);
+        for (long r = 0; r < rows; ++r) a[r] = base + (n + r) * stride_;
+        alignas(64) T sums[tile_rows * In<P>::vectors * L<S>];
+        multiply_panel<P, false>(first + p, a, rows, sums);
+        const T* x = sums;  // not read where the source is projected already
+        if (q_.input_weight != nullptr)
+          x = now.x[P] + (p * now.rows + (t - now.lowest) * part.rows() + n - part.row0) * In<P>::vectors * L<S>;
+        for (long v = 0; v < In<P>::width; ++v) {
+          const long u = ((first + p) * In<P>::width + v) * L<S>;
+          if (u < q_.hidden) units<P>(i, t, n, rows, u, sums + v * L<S>, x + v * L<S>);
+        }
+      }
+    }
+  }
+
+  // The cell on a vector of units of some rows; not inlined, so that there is one order of its operations, whatever
+  // the tile. sums and x are [row][gate][width][lane].
+  template <int P>
+  RECURRA_NOINLINE void units(long i, long t, long n0, long rows, long u, const T* sums, const T* x) {
+    constexpr int count = In<P>::count, first = In<P>::first, step = In<P>::width * L<S>;
+    const long left = q_.hidden - u;
+    V params[Cell::params > 0 ? Cell::params : 1];
+    for (int k = 0; k < Cell::params; ++k) {
+      const S* param = d_.param(q_.params, k, Cell::params);
+      params[k] = load_or_zero<V>(param == nullptr ? nullptr : param + u, left);
+    }
+    const bool projected = q_.input_weight != nullptr;
+    for (long r = 0; r < rows; ++r, sums += In<P>::vectors * L<S>, x += In<P>::vectors * L<S>) {
+      const long n = n0 + r, at = n * stride_ + u;
+      if (!d_.valid(t, n)) {
+        if (P + 1 == Cell::phases) skip(i, t, n, u, left, at);
+        continue;
+      }
+      V in[count], recurrent[count], kept[Cell::gates], s[2] = {}, carry{};
+      for (int g = 0; g < count; ++g) {
+        recurrent[g] = load<V>(sums + g * step);
+        in[g] = projected ? load<V>(x + g * step) : source_gate(t, n, first + g, u, left);
+      }
+      if (d_.keeps(t, n)) {
+        s[0] = load<V>(h_[i & 1] + at);
+        if (Cell::states > 1) s[1] = load<V>(c_ + at);
+      }
+      T* saved = Cell::phases > 1 ? kept_ + n * Cell::gates * stride_ + u : nullptr;
+      if constexpr (P > 0)
+        for (int g = 0; g < first; ++g) kept[g] = load<V>(saved + g * stride_);
+      const V mh = stands_between_ ? load_part<V>(operand_[i & 1] + at, L<S>) : s[0];
+      cell_.template step<P>(in, recurrent, params, mh, s, carry, kept);
+      if constexpr (P + 1 < Cell::phases) {
+        store_part(carry_ + at, carry, L<S>);
+        for (int g = 0; g < count; ++g) store(saved + g * stride_, kept[g]);
+      } else {
+        store(h_[(i + 1) & 1] + at, s[0]);
+        if (Cell::states > 1) store(c_ + at, s[1]);
+        if (stands_between_ && i + 1 < q_.steps) enter(i + 1, n, u, left, at, s[0]);
+        if (q_.h != nullptr) store_part(d_.hidden_at(q_.h, t, n) + u, s[0], left);
+        if (q_.c != nullptr) store_part(d_.hidden_at(q_.c, t, n) + u, s[1], left);
+        if (q_.z != nullptr)
+          for (int g = 0; g < Cell::gates; ++g)
+            store_part(d_.gates_at(q_.z, t, n) + q_.slot[g] * q_.hidden + u, kept[g], left);
+      }
+    }
+  }
+
+  // A gate of a source that is projected already.
+  V source_gate(long t, long n, int gate, long u, long left) const {
+    V x = load_part<V>(d_.gates_at(q_.source, t, n) + q_.slot[gate] * q_.hidden + u, left);
+    if (q_.bias != nullptr) x += load_part<V>(d_.bias(gate) + u, left);
+    return x;
+  }
+
+  // A step that the row does not have: results are 0, the states stay.
+  void skip(long i, long t, long n, long u, long left, long at) {
+    const V h = load<V>(h_[i & 1] + at);
+    store(h_[(i + 1) & 1] + at, h);
+    if (stands_between_ && i + 1 < q_.steps) enter(i + 1, n, u, left, at, h);
+    if (q_.h != nullptr) store_part(d_.hidden_at(q_.h, t, n) + u, V{}, left);
+    if (q_.c != nullptr) store_part(d_.hidden_at(q_.c, t, n) + u, V{}, left);
+    if (q_.z != nullptr)
+      for (int g = 0; g < Cell::gates; ++g) store_part(d_.gates_at(q_.z, t, n) + g * q_.hidden + u, V{}, left);
+  }
+
+  const Cell& cell_;
+  const ForwardCall<S>& q_;
+  Direction<S> d_;
+  Weights<Cell, S> weights_;
+  bool in_place_ = false, owns_packed_ = false, stands_between_ = false;
+  long stride_ = 0, room_ = 0;
+  T *h_[2] = {}, *c_ = nullptr, *kept_ = nullptr, *bias_ = nullptr, *x_ = nullptr;
+  S *operand_[2] = {}, *carry_ = nullptr;
+  Scratch scratch_;
+  Meeting team_, part_;
+};
+
+}  // namespace RECURRA_ISA
+}  // namespace recurra

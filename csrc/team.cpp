@@ -1,0 +1,99 @@
+#include "team.h"
+
+#include <atomic>
+
+#if defined(_OPENMP)
+#include <omp.h>
+#else
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+#endif
+
+namespace recurra {
+namespace {
+
+std::atomic<bool> is_forked{false};
+
+#if !defined(_OPENMP)
+// Workers that sleep between calls. One call at a time has them; another that comes meanwhile runs alone.
+class Pool {
+ public:
+  void run(int threads, void (*body)(void*, int, int), void* context) {
+    const std::unique_lock<std::mutex> owner(in_use_, std::try_to_lock);
+    if (!owner.owns_lock()) return body(context, 0, 1);
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      while (static_cast<int>(workers_.size()) < threads - 1)
+        workers_.emplace_back([this, rank = static_cast<int>(workers_.size()) + 1] { work(rank); });
+      body_ = body;
+      context_ = context;
+      size_ = threads;
+      left_ = threads - 1;
+      ++round_;
+    }
+    wake_.notify_all();
+    body(context, 0, threads);
+    std::unique_lock<std::mutex> lock(mutex_);
+    done_.wait(lock, [this] { return left_ == 0; });
+  }
+
+ private:
+  void work(int rank) {
+    unsigned long seen = 0;
+    for (;;) {
+      std::unique_lock<std::mutex> lock(mutex_);
+      wake_.wait(lock, [&] { return round_ != seen; });
+      seen = round_;
+      if (rank >= size_) continue;
+      const auto body = body_;
+      void* const context = context_;
+      const int size = size_;
+      lock.unlock();
+      body(context, rank, size);
+      lock.lock();
+      if (--left_ == 0) done_.notify_one();
+    }
+  }
+
+  std::mutex in_use_, mutex_;
+  std::condition_variable wake_, done_;
+  std::vector<std::thread> workers_;
+  void (*body_)(void*, int, int) = nullptr;
+  void* context_ = nullptr;
+  int size_ = 0, left_ = 0;
+  unsigned long round_ = 0;
+};
+
+// Never destroyed: its workers sleep until the process ends.
+Pool& pool() {
+  static Pool* const one = new Pool;
+  return *one;
+}
+#endif
+
+}  // namespace
+
+void run_team(int threads, void (*body)(void*, int, int), void* context) {
+  if (threads <= 1 || is_forked.load(std::memory_order_relaxed)) return body(context, 0, 1);
+#if defined(_OPENMP)
+#pragma omp parallel num_threads(threads)
+  body(context, omp_get_thread_num(), omp_get_num_threads());
+#else
+  pool().run(threads, body, context);
+#endif
+}
+
+int default_threads() {
+#if defined(_OPENMP)
+  return omp_get_max_threads();
+#else
+  const unsigned n = std::thread::hardware_concurrency();
+  return n == 0 ? 1 : static_cast<int>(n);
+#endif
+}
+
+void forget_team() { is_forked.store(true, std::memory_order_relaxed); }
+
+}  // namespace recurra

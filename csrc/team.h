@@ -1,0 +1,23 @@
+#pragma once
+
+// Several threads on one call: OpenMP's team, shared with the other libraries of the process, or where there is no
+// OpenMP threads of our own.
+namespace recurra {
+
+// body(context, rank, size) on every member of a team of at most `threads`; returns when all are done. Inside of
+// another team, or in a process that was forked from one with a team, the caller is alone.
+void run_team(int threads, void (*body)(void* context, int rank, int size), void* context);
+
+// How many threads a team has by default.
+int default_threads();
+
+// For the child of a fork, which has none of its parent's threads.
+void forget_team();
+
+// The same for anything that is called with (rank, size).
+template <class F>
+void run_team(int threads, F f) {
+  run_team(threads, [](void* context, int rank, int size) { (*static_cast<F*>(context))(rank, size); }, &f);
+}
+
+}  // namespace recurra
