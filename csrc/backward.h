@@ -1,6 +1,5 @@
 #pragma once
 
-#include "recurra/kernels/cell.h"  // after the vectors that it computes with
 #include "rows.h"
 #include "split.h"
 #include "sums.h"

@@ -63,24 +63,21 @@ struct Packed {
 
 // The sizes of a call, from its first two arrays, and the weights.
 template <class S>
-ForwardCall<S> sized_call(const CellSpec& spec, bool reverse, const std::vector<int>& slots, int threads,
-                          const In<S>& source, const In<S>& recurrent_weight, const In<S>& input_weight) {
-  if (!source || !recurrent_weight || source->ndim() != 3 || recurrent_weight->ndim() != 3)
-    throw std::invalid_argument("recurra._native: source and recurrent_weight must have rank 3");
+ForwardCall<S> sized_call(const CellSpec& spec, int threads, const In<S>& source, const In<S>& recurrent_weight,
+                          const In<S>& input_weight) {
+  const std::size_t rank = recurrent_weight ? recurrent_weight->ndim() : 0;
+  if (!source || source->ndim() != 3 || rank < 2 || rank > 3)
+    throw std::invalid_argument("recurra._native: source must have rank 3, and recurrent_weight 2 or 3");
   const long gates = gate_count(spec);
   ForwardCall<S> q{};
   q.steps = static_cast<long>(source->shape(0));
   q.batch = static_cast<long>(source->shape(1));
   q.inputs = static_cast<long>(source->shape(2));
-  q.directions = static_cast<long>(recurrent_weight->shape(0));
-  q.hidden = static_cast<long>(recurrent_weight->shape(2));
-  q.reverse = reverse;
+  q.directions = rank == 2 ? 1 : static_cast<long>(recurrent_weight->shape(0));
+  q.hidden = static_cast<long>(recurrent_weight->shape(rank - 1));
+  q.reverse = spec.reverse;
   q.threads = threads;
-  if (static_cast<long>(slots.size()) != gates) throw std::invalid_argument("recurra._native: a slot per gate");
-  for (long g = 0; g < gates; ++g) {
-    if (slots[g] < 0 || slots[g] >= gates) throw std::invalid_argument("recurra._native: slots must be gates");
-    q.slot[g] = slots[g];
-  }
+  for (long g = 0; g < gates; ++g) q.slot[g] = spec.slot[g];
   const long stacked = q.directions * q.hidden * gates;
   q.source = checked<const S>(source, "source", q.steps * q.batch * (input_weight ? q.inputs : stacked));
   q.recurrent_weight = checked<const S>(recurrent_weight, "recurrent_weight", stacked * q.hidden);
@@ -89,25 +86,25 @@ ForwardCall<S> sized_call(const CellSpec& spec, bool reverse, const std::vector<
 }
 
 #define RECURRA_INPUTS(S)                                                                                              \
-  const CellSpec &spec, bool reverse, const std::vector<int>&slots, int threads, In<S> source, In<S> recurrent_weight, \
-      In<S> input_weight, In<S> bias, In<S> init_state, In<S> init_cell, In<S> mask, In<S> params, Lengths lengths,    \
-      Resets resets, Out<S> h, Out<S> c, Out<S> z
+  const CellSpec &spec, int threads, In<S> source, In<S> recurrent_weight, In<S> input_weight, In<S> bias,             \
+      In<S> init_state, In<S> init_cell, In<S> mask, In<S> params, Lengths lengths, Resets resets, Out<S> h, Out<S> c, \
+      Out<S> z
 
-#define RECURRA_CALL(S)                                                                                    \
-  ForwardCall<S> q = sized_call<S>(spec, reverse, slots, threads, source, recurrent_weight, input_weight); \
-  const long gates = gate_count(spec), rows = q.steps * q.batch, wide = q.directions * q.hidden,           \
-             stacked = wide * gates;                                                                       \
-  const bool per_step = mask && mask->ndim() == 3;                                                         \
-  q.bias = checked<const S>(bias, "bias", stacked);                                                        \
-  q.init_state = checked<const S>(init_state, "init_state", q.batch * wide);                               \
-  q.init_cell = checked<const S>(init_cell, "init_cell", q.batch * wide);                                  \
-  q.mask_step = per_step ? q.batch * wide : 0;                                                             \
-  q.mask = checked<const S>(mask, "mask", (per_step ? q.steps : 1) * q.batch * wide);                      \
-  q.params = checked<const S>(params, "params", wide * (spec.op == CellSpec::lstm ? 4 : 1));               \
-  q.lengths = checked<const std::int64_t>(lengths, "lengths", q.batch);                                    \
-  q.resets = checked<const bool>(resets, "resets", rows);                                                  \
-  q.h = checked<S>(h, "h", rows * wide);                                                                   \
-  q.c = checked<S>(c, "c", rows * wide);                                                                   \
+#define RECURRA_CALL(S)                                                                          \
+  ForwardCall<S> q = sized_call<S>(spec, threads, source, recurrent_weight, input_weight);       \
+  const long gates = gate_count(spec), rows = q.steps * q.batch, wide = q.directions * q.hidden, \
+             stacked = wide * gates;                                                             \
+  const bool per_step = mask && mask->ndim() == 3;                                               \
+  q.bias = checked<const S>(bias, "bias", stacked);                                              \
+  q.init_state = checked<const S>(init_state, "init_state", q.batch * wide);                     \
+  q.init_cell = checked<const S>(init_cell, "init_cell", q.batch * wide);                        \
+  q.mask_step = per_step ? q.batch * wide : 0;                                                   \
+  q.mask = checked<const S>(mask, "mask", (per_step ? q.steps : 1) * q.batch * wide);            \
+  q.params = checked<const S>(params, "params", wide * (spec.op == CellSpec::lstm ? 4 : 1));     \
+  q.lengths = checked<const std::int64_t>(lengths, "lengths", q.batch);                          \
+  q.resets = checked<const bool>(resets, "resets", rows);                                        \
+  q.h = checked<S>(h, "h", rows * wide);                                                         \
+  q.c = checked<S>(c, "c", rows * wide);                                                         \
   q.z = checked<S>(z, "z", rows * stacked)
 
 template <class S>
@@ -152,14 +149,13 @@ void gradient(RECURRA_INPUTS(S), In<S> source_gradient, In<S> cell_sequence_grad
 }
 
 template <class S>
-std::unique_ptr<Packed> pack(const CellSpec& spec, const std::vector<int>& slots, In<S> source, In<S> recurrent_weight,
-                             In<S> input_weight) {
-  const ForwardCall<S> q = sized_call<S>(spec, false, slots, 1, source, recurrent_weight, input_weight);
+Packed* pack(const CellSpec& spec, In<S> source, In<S> recurrent_weight, In<S> input_weight) {
+  const ForwardCall<S> q = sized_call<S>(spec, 1, source, recurrent_weight, input_weight);
   const Kernels<S>& table = kernels<S>();
   auto packed = std::make_unique<Packed>(table.packed_bytes(spec, q), &table);
   nb::gil_scoped_release release;
   table.pack(spec, q, packed->at);
-  return packed;
+  return packed.release();  // Python owns it
 }
 
 // Memory of the pool as an array of bytes; it goes back when the array is gone.
@@ -185,12 +181,12 @@ ActivationSpec activation(nb::handle given) {
 }
 
 #define RECURRA_OPTIONAL(name) nb::arg(name).none().noconvert()
-#define RECURRA_INPUT_NAMES                                                                                       \
-  nb::arg("cell"), nb::arg("reverse"), nb::arg("slots"), nb::arg("threads"), nb::arg("source").noconvert(),       \
-      nb::arg("recurrent_weight").noconvert(), RECURRA_OPTIONAL("input_weight"), RECURRA_OPTIONAL("bias"),        \
-      RECURRA_OPTIONAL("init_state"), RECURRA_OPTIONAL("init_cell"), RECURRA_OPTIONAL("mask"),                    \
-      RECURRA_OPTIONAL("params"), RECURRA_OPTIONAL("lengths"), RECURRA_OPTIONAL("resets"), RECURRA_OPTIONAL("h"), \
-      RECURRA_OPTIONAL("c"), RECURRA_OPTIONAL("z")
+#define RECURRA_INPUT_NAMES                                                                                    \
+  nb::arg("cell"), nb::arg("threads"), nb::arg("source").noconvert(), nb::arg("recurrent_weight").noconvert(), \
+      RECURRA_OPTIONAL("input_weight"), RECURRA_OPTIONAL("bias"), RECURRA_OPTIONAL("init_state"),              \
+      RECURRA_OPTIONAL("init_cell"), RECURRA_OPTIONAL("mask"), RECURRA_OPTIONAL("params"),                     \
+      RECURRA_OPTIONAL("lengths"), RECURRA_OPTIONAL("resets"), RECURRA_OPTIONAL("h"), RECURRA_OPTIONAL("c"),   \
+      RECURRA_OPTIONAL("z")
 
 // The functions of a dtype, each with its name behind it.
 template <class S>
@@ -204,7 +200,7 @@ void define(nb::module_& m, const std::string& dtype) {
         RECURRA_OPTIONAL("d_input_weight"), RECURRA_OPTIONAL("d_bias"), RECURRA_OPTIONAL("d_init_state"),
         RECURRA_OPTIONAL("d_init_cell"), RECURRA_OPTIONAL("d_params"),
         "The gradient op; reads h, c and z, writes the arrays whose names begin with d_.");
-  m.def(("pack_" + dtype).c_str(), &pack<S>, nb::arg("cell"), nb::arg("slots"), nb::arg("source").noconvert(),
+  m.def(("pack_" + dtype).c_str(), &pack<S>, nb::arg("cell"), nb::arg("source").noconvert(),
         nb::arg("recurrent_weight").noconvert(), RECURRA_OPTIONAL("input_weight"),
         "The weights in the order of the kernels, for forward; of source only the shape is read.");
 }
@@ -233,7 +229,7 @@ NB_MODULE(_native, m) {
       .def(
           "__init__",
           [](CellSpec* self, int op, nb::list gates, nb::tuple cell, bool output_sees_new, bool reset_after,
-             bool flip_z) {
+             bool flip_z, bool reverse, const std::vector<int>& slots) {
             if (op < 0 || op > 2) throw std::invalid_argument("recurra._native: unknown op");
             new (self) CellSpec{};
             self->op = static_cast<CellSpec::Op>(op);
@@ -244,9 +240,16 @@ NB_MODULE(_native, m) {
             self->output_sees_new = output_sees_new;
             self->reset_after = reset_after;
             self->flip_z = flip_z;
+            self->reverse = reverse;
+            if (slots.size() != nb::len(gates)) throw std::invalid_argument("recurra._native: a slot per gate");
+            for (int g = 0; g < gate_count(*self); ++g) {
+              if (slots[g] < 0 || slots[g] >= gate_count(*self))
+                throw std::invalid_argument("recurra._native: slots must be gates");
+              self->slot[g] = slots[g];
+            }
           },
           nb::arg("op"), nb::arg("gates"), nb::arg("cell"), nb::arg("output_sees_new"), nb::arg("reset_after"),
-          nb::arg("flip_z"));
+          nb::arg("flip_z"), nb::arg("reverse"), nb::arg("slots"));
   define<float>(m, "float32");
   define<double>(m, "float64");
   define<Bf16>(m, "bfloat16");

@@ -2,6 +2,7 @@
 
 #include "call.h"
 #include "product.h"
+#include "recurra/kernels/cell.h"
 
 // What the forward and the backward time loops share: the order of the steps, and which rows take part.
 namespace recurra {

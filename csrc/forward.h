@@ -1,6 +1,5 @@
 #pragma once
 
-#include "recurra/kernels/cell.h"  // after the vectors that it computes with
 #include "split.h"
 #include "team.h"
 #include "weights.h"
@@ -23,8 +22,7 @@ class Forward {
       : cell_(cell), q_(q), d_{q, direction, Cell::gates}, weights_(q, direction) {
     stride_ = weights_.blocks() * block_vectors<Cell>() * L<S>;
     const long states = q.batch * stride_;
-    // Packing reads every weight once and writes it once: for a few rows, the weights are read as they stand.
-    in_place_ = !converts && q.packed == nullptr && q.steps * q.batch <= 4;
+    in_place_ = reads_in_place(q);
     if (!in_place_) {
       const long size = weights_.size();
       owns_packed_ = q.packed == nullptr;
@@ -61,6 +59,11 @@ class Forward {
   static StepCost cost(const ForwardCall<S>& q) {
     const long units = unit_vectors<S>(q.hidden);
     return {q.batch, units * Cell::gates, words<S>(q.hidden), vector_bytes, Cell::gates * 3.5, units, Cell::phases};
+  }
+
+  // Packing reads every weight once and writes it once: for a few rows, the weights are read as they stand.
+  static bool reads_in_place(const ForwardCall<S>& q) {
+    return !converts && q.packed == nullptr && q.steps * q.batch <= 4;
   }
 
   // A member's whole work.
@@ -221,23 +224,29 @@ class Forward {
         }
   }
 
-  // Of a vector's rows of weights, as many as there are.
+  // Of a vector's rows of weights, as many as there are. Four rows at a time go through memory as it lies.
   static V dot_products(const S* weight, long K, long rows, const S* x) {
-    V sums[L<S>] = {};
-    const S* row[L<S>];
-    for (long j = 0; j < L<S>; ++j) row[j] = weight + least(j, rows - 1) * K;
-    long k = 0;
-    for (; k + L<S> <= K; k += L<S>) {
-      const V part = load<V>(x + k);
-#pragma GCC unroll 16
-      for (long j = 0; j < L<S>; ++j) sums[j] += load<V>(row[j] + k) * part;
-    }
-    if (k < K) {
-      const V part = load_part<V>(x + k, K - k);
-      for (long j = 0; j < L<S>; ++j) sums[j] += load_part<V>(row[j] + k, K - k) * part;
+    V sums[L<S>];
+    for (long j = 0; j < L<S>; j += dot_rows) {
+      const S* row[dot_rows];
+      V sum[dot_rows] = {};
+#pragma GCC unroll 4
+      for (long r = 0; r < dot_rows; ++r) row[r] = weight + least(j + r, rows - 1) * K;
+      long k = 0;
+      for (; k + L<S> <= K; k += L<S>) {
+        const V part = load<V>(x + k);
+#pragma GCC unroll 4
+        for (long r = 0; r < dot_rows; ++r) sum[r] += load<V>(row[r] + k) * part;
+      }
+      if (k < K) {
+        const V part = load_part<V>(x + k, K - k);
+        for (long r = 0; r < dot_rows; ++r) sum[r] += load_part<V>(row[r] + k, K - k) * part;
+      }
+      for (long r = 0; r < dot_rows; ++r) sums[j + r] = sum[r];
     }
     return lane_sums(sums);
   }
+  static constexpr long dot_rows = L<S> < 4 ? L<S> : 4;
 
   // ---- one phase of a step
 

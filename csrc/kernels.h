@@ -18,6 +18,8 @@ struct CellSpec {
   ActivationSpec cell;       // LSTM only
   bool output_sees_new;      // LSTM
   bool reset_after, flip_z;  // GRU
+  bool reverse;
+  int slot[4];  // where the stacked weights and states have each gate
 };
 
 // What one instruction set provides for arrays of S.

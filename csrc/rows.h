@@ -3,7 +3,6 @@
 #include "direction.h"
 #include "meeting.h"
 #include "pack.h"
-#include "recurra/kernels/cell.h"  // after the vectors that it computes with
 
 // The gradients that the steps of a chunk leave, row by row in the order of time, and what their recurrent products
 // multiplied. Its methods are called by every member of a team; `rank` and `size` say which share is meant.

@@ -52,14 +52,14 @@ inline Split split_of(const StepCost& cost, int size) {
 }
 
 // How many of `most` threads shorten a call of so many steps, with `around` nanoseconds of work that splits evenly.
-// Waking a team takes a microsecond or two.
+// Waking a team takes a microsecond or two, and much more on a busy machine.
 inline int worthwhile_threads(const StepCost& cost, long steps, double around, int most) {
   int best = 1;
   double least_time = cost.of(1, 1) * static_cast<double>(steps) + around;
   for (int size = 2; size <= most; size = size * 2 > most && size < most ? most : size * 2) {
     const Split split = split_of(cost, size);
     const double time =
-        cost.of(split.row_groups, split.unit_groups) * static_cast<double>(steps) + around / size + 2500;
+        cost.of(split.row_groups, split.unit_groups) * static_cast<double>(steps) + around / size + 5000;
     if (time < 0.95 * least_time) {
       best = size;
       least_time = time;

@@ -1,6 +1,8 @@
 #include "team.h"
 
 #include <atomic>
+#include <cctype>
+#include <cstdlib>
 
 #if defined(_OPENMP)
 #include <omp.h>
@@ -86,6 +88,14 @@ void run_team(int threads, void (*body)(void*, int, int), void* context) {
 }
 
 int default_threads() {
+  const char* const wanted = std::getenv("RECURRA_NUM_THREADS");
+  if (wanted != nullptr && *wanted != 0) {
+    char* end = nullptr;
+    const long count = std::strtol(wanted, &end, 10);
+    return std::isdigit(static_cast<unsigned char>(*wanted)) && *end == 0 && count >= 1 && count <= 100000
+               ? static_cast<int>(count)
+               : -1;
+  }
 #if defined(_OPENMP)
   return omp_get_max_threads();
 #else

@@ -8,7 +8,8 @@ namespace recurra {
 // another team, or in a process that was forked from one with a team, the caller is alone.
 void run_team(int threads, void (*body)(void* context, int rank, int size), void* context);
 
-// How many threads a team has by default.
+// How many threads a team has by default: the environment variable RECURRA_NUM_THREADS, or as many as OpenMP (or the
+// machine) has. -1 when the variable is not a number from 1 on.
 int default_threads();
 
 // For the child of a fork, which has none of its parent's threads.

@@ -13,7 +13,7 @@ from . import _arrays
 from ._arrays import Array
 from ._dtypes import DType, as_dtype
 from ._errors import ArgumentTypeError, DeviceError, DTypeError, GraphError, ShapeError
-from ._op import OPS, UNKNOWN, Attrs, Op, Shape, ShapedType, as_shape, choose, register
+from ._op import OPS, UNKNOWN, Attrs, Choice, Op, Shape, ShapedType, as_shape, choose, register
 from ._operators import Operators
 
 
@@ -295,15 +295,27 @@ def _as_arrays(op: Op, inputs: Sequence[Any]) -> list[Array]:
 
 def run_now(op: Op, inputs: Sequence[Array], attrs: Attrs, wanted: tuple[bool, ...] | None = None) -> tuple[Array, ...]:
     """Compute an op on arrays at once: the same inference, the same choice of backend as in a graph."""
+    return compute(op, inputs, attrs, choice_now(op, inputs, attrs, wanted))
+
+
+def choice_now(op: Op, inputs: Sequence[Array], attrs: Attrs, wanted: tuple[bool, ...] | None = None) -> Choice:
+    """Who computes an op on arrays of these types."""
     xp = check_together(op.name, inputs)
     types = [type_of(a, op.name) for a in inputs]
     inferred = op.infer_all(types, attrs)
+    device = _arrays.device_of(inputs[0]) if inputs else None
+    return choose(op, types, attrs, xp, wanted or (True,) * len(inferred), device, inputs)
+
+
+def compute(op: Op, inputs: Sequence[Array], attrs: Attrs, choice: Choice) -> tuple[Array, ...]:
+    """What it computes."""
     if op.check_values is not None:
         op.check_values(*inputs, **attrs)
-    device = _arrays.device_of(inputs[0]) if inputs else None
-    choice = choose(op, types, attrs, xp, wanted or (True,) * len(inferred), device, inputs)
-    with np.errstate(all="ignore"):  # infinities and NaN are results, as in MPSGraph, torch and JAX
-        result = choice.kernel(xp, *inputs)
+    if choice.backend != "reference":
+        result = choice.kernel(choice.xp, *inputs)
+    else:
+        with np.errstate(all="ignore"):  # infinities and NaN are results, as in MPSGraph, torch and JAX
+            result = choice.kernel(choice.xp, *inputs)
     return result if isinstance(result, tuple) else (result,)
 
 

@@ -15,7 +15,7 @@ def has_bfloat16() -> bool:
     """Whether that instruction set has kernels for bfloat16."""
 
 def default_threads() -> int:
-    """How many threads a team has by default."""
+    """How many threads a team has by default; -1 when RECURRA_NUM_THREADS is not a number from 1 on."""
 
 def forget_team() -> None:
     """For the child of a fork, which has none of its parent's threads."""
@@ -46,20 +46,22 @@ class CellSpec:
         output_sees_new: bool,
         reset_after: bool,
         flip_z: bool,
+        reverse: bool,
+        slots: list[int],
     ) -> None: ...
 
 # The arrays of all are of the dtype in the name (bfloat16: its bits as uint16), contiguous, of the shapes in
 # csrc/call.h; None where absent. threads: at most so many; exactly -threads when negative.
 
 def forward_float32(
-    cell: CellSpec, reverse: bool, slots: list[int], threads: int, *arrays: Any, packed: Packed | None = None
+    cell: CellSpec, threads: int, *arrays: Any, packed: Packed | None = None
 ) -> None:
     """The forward op; h, c, z and the last states are written where they are given."""
 
-def gradient_float32(cell: CellSpec, reverse: bool, slots: list[int], threads: int, *arrays: Any) -> None:
+def gradient_float32(cell: CellSpec, threads: int, *arrays: Any) -> None:
     """The gradient op; reads h, c and z, writes the arrays whose names begin with d_."""
 
-def pack_float32(cell: CellSpec, slots: list[int], source: Any, recurrent_weight: Any, input_weight: Any) -> Packed:
+def pack_float32(cell: CellSpec, source: Any, recurrent_weight: Any, input_weight: Any) -> Packed:
     """The weights in the order of the kernels, for forward; of source only the shape is read."""
 
 forward_float64 = forward_bfloat16 = forward_float32

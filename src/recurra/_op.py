@@ -174,6 +174,7 @@ class Choice:
     kernel: Kernel
     backend: str
     refusals: tuple[tuple[str, str], ...]
+    xp: Namespace
 
     @property
     def reason(self) -> str:
@@ -220,6 +221,6 @@ def _choose(
     for backend in BACKENDS:
         offered = backend.offer(op, types, attrs, xp, device, inputs)
         if not isinstance(offered, Refusal):
-            return Choice(offered, backend.name, tuple(refusals))
+            return Choice(offered, backend.name, tuple(refusals), xp)
         refusals.append((backend.name, offered.reason))
-    return Choice(partial(op.reference, **attrs), "reference", tuple(refusals))
+    return Choice(partial(op.reference, **attrs), "reference", tuple(refusals), xp)

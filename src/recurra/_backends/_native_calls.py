@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 import math
 from typing import Any
@@ -12,8 +12,8 @@ import numpy as np
 from .. import _arrays
 from .._arrays import Array, Namespace
 from .._dtypes import DType, as_dtype, float32
-from .._op import Attrs, Op
-from ..ops import _sequence
+from .._op import Attrs, Op, ShapedType
+from ..ops import _rules
 from ..ops._rules import Sizes
 from ..ops.activations import Activation, ActivationFunction
 from ..ops.gru import GRUDescriptor
@@ -30,7 +30,7 @@ _CELLS: dict[type, tuple[int, str]] = {
 }
 # Results from this size on come from the kernels' own memory, which is kept when they are gone: the system would clear
 # each page again.
-_POOLED_BYTES = 1 << 18
+_POOLED_BYTES = 1 << 20
 # For tests: teams of exactly so many threads, whatever the size of the call.
 _exact_threads: int | None = None
 
@@ -42,7 +42,7 @@ def _activation(function: ActivationFunction) -> tuple[int, float, float]:
 class Cell:
     """A descriptor as C++ sees it: the cell, and the slot of each of its gates in the stacked weights."""
 
-    __slots__ = ("directions", "gates", "params", "reverse", "slots", "spec")
+    __slots__ = ("directions", "gates", "params", "spec")
 
     def __init__(self, descriptor: Any) -> None:
         number, gates = _CELLS[type(descriptor)]
@@ -57,10 +57,10 @@ class Cell:
             number == 1 and descriptor.peephole_output == "current",
             number == 2 and descriptor.reset_after,
             number == 2 and descriptor.flip_z,
+            descriptor.reverse,
+            [order.index(g) for g in gates],
         )
-        self.slots = [order.index(g) for g in gates]
-        self.gates = len(gates)
-        self.reverse, self.directions = descriptor.reverse, descriptor.directions
+        self.gates, self.directions = len(gates), descriptor.directions
         # Which input has the cell's parameters per unit.
         self.params = {1: "peephole", 2: "secondary_bias" if number == 2 and descriptor.reset_after else ""}.get(number)
 
@@ -68,16 +68,18 @@ class Cell:
 class _Memory:
     """The dtype in which the kernels take a call's arrays, and results in it."""
 
-    __slots__ = ("_cast", "dtype", "name", "view")
+    __slots__ = ("_cast", "dtype", "forward", "gradient", "is_plain", "view")
 
     def __init__(self, dtype: DType, has_bfloat16: bool) -> None:
         # Half precision is computed in float32: in the kernels where they can, else around them.
         is_native = not dtype.is_half or (has_bfloat16 and dtype == "bfloat16")
         taken = dtype if is_native else float32
-        self.name, self._cast = str(taken), None if is_native else dtype.numpy
+        self.forward, self.gradient = (getattr(native, f"{f}_{taken}") for f in ("forward", "gradient"))
+        self._cast = None if is_native else dtype.numpy
         self.dtype = taken.numpy
         # NumPy's bfloat16 is a type that the kernels cannot ask for: they get the bits.
         self.view = np.dtype(np.uint16) if taken == "bfloat16" else None
+        self.is_plain = self.view is None and self._cast is None
 
     def taken(self, array: Array) -> Array:
         """An array as the kernels take it: of this dtype and the machine's byte order, contiguous."""
@@ -109,32 +111,27 @@ def _memory_of(source: Array) -> _Memory:
     return _memory(dtype, dtype.is_half and native.has_bfloat16())
 
 
+# The arguments of C++ from `source` to `resets`; the cell's parameters go by the name of their input.
+_ORDER = ("source", "recurrent_weight", "input_weight", "bias", "init_state", "init_cell", "mask", "", "lengths", "resets")
+
+
 def _ordered(arrays: Mapping[str, Array], cell: Cell, s: Sizes, memory: _Memory) -> list[Array | None]:
-    """The arguments of C++ from `source` to `resets`."""
+    """These arguments from inputs of every legal shape, dtype and layout."""
     wide = (s.N, s.D * s.H)
-    taken = memory.taken
-
-    def state(name: str) -> Array | None:
-        return _state(arrays, name, wide, memory)
-
-    bias, mask, lengths, resets = (arrays.get(name) for name in ("bias", "mask", "lengths", "resets"))
-    if bias is not None:
-        bias = taken(bias if bias.size > 1 else np.broadcast_to(bias.reshape(-1), (s.D * s.G * s.H,)))
-    if mask is not None:
-        mask = taken(_mask(mask, wide))
-    weight, params = arrays.get("input_weight"), arrays.get(cell.params) if cell.params else None
-    return [
-        taken(arrays["source"]),
-        taken(arrays["recurrent_weight"]).reshape(s.D, s.G * s.H, s.H),
-        None if weight is None else taken(weight),
-        bias,
-        state("init_state"),
-        state("init_cell"),
-        mask,
-        None if params is None else taken(params),
-        None if lengths is None else np.ascontiguousarray(lengths, dtype=np.int64),
-        None if resets is None else np.ascontiguousarray(resets),
-    ]
+    found: list[Array | None] = []
+    for name in _ORDER:
+        array = arrays.get(name or cell.params or "")
+        if array is None:
+            found.append(None)
+        elif name in ("init_state", "init_cell"):
+            found.append(_state(arrays, name, wide, memory))
+        elif name in ("lengths", "resets"):
+            found.append(np.ascontiguousarray(array, dtype=np.int64 if name == "lengths" else np.bool_))
+        elif name == "bias" and array.size == 1:
+            found.append(memory.taken(np.broadcast_to(array.reshape(-1), (s.D * s.G * s.H,))))
+        else:
+            found.append(memory.taken(_mask(array, wide) if name == "mask" else array))
+    return found
 
 
 def _state(arrays: Mapping[str, Array], name: str, wide: tuple[int, int], memory: _Memory) -> Array | None:
@@ -173,40 +170,64 @@ def _team() -> int:
 
 
 class Forward:
-    """The kernel of a forward op."""
+    """The kernel of a forward op for inputs of certain types."""
 
-    def __init__(self, attrs: Attrs) -> None:
-        self._slots, self._wanted = attrs["slots"], attrs.get("wanted")
-        self._cell = cell_of(attrs["descriptor"])
+    def __init__(self, types: Sequence[ShapedType], attrs: Attrs) -> None:
+        self._slots = attrs["slots"]
+        cell = self._cell = cell_of(attrs["descriptor"])
+        counts = (1, 1, 4) if cell.gates == 4 else (1, cell.gates)
+        named = dict(zip(self._slots, types, strict=True))
+        self._sizes = s = _rules.check("cpu", named, cell.gates, cell.directions)
+        wanted = attrs.get("wanted") or (True,) * len(counts)
+        self._shapes = [(s.T, s.N, s.D * s.H * k) if w else None for k, w in zip(counts, wanted, strict=True)]
+        self._positions = _positions(named, cell, s)
 
     def __call__(self, xp: Namespace, *inputs: Array) -> tuple[Array | None, ...]:
         """The results that are wanted, None for the others."""
-        arrays, cell = dict(zip(self._slots, inputs, strict=True)), self._cell
-        memory = _memory_of(arrays["source"])
-        s = _sequence.sizes_of(arrays, cell.gates, cell.directions)
-        ordered = _ordered(arrays, cell, s, memory)
-        counts = (1, 1, 4) if cell.gates == 4 else (1, cell.gates)
-        wanted = self._wanted or (True,) * len(counts)
-        made = [memory.new((s.T, s.N, s.D * s.H * k)) if w else None for k, w in zip(counts, wanted, strict=True)]
-        h, c, z = made if len(made) == 3 else (made[0], None, made[1])
-        run = getattr(native, f"forward_{memory.name}")
-        run(cell.spec, cell.reverse, cell.slots, _team(), *ordered, h, c, z)
+        memory = _memory_of(inputs[self._slots.index("source")])
+        made = [None if shape is None else memory.new(shape) for shape in self._shapes]
+        results = made if len(made) == 3 else (made[0], None, made[1])
+        run = memory.forward
+        team = _team()
+        if self._positions is not None and memory.is_plain:
+            ordered: Any = [None if i is None else inputs[i] for i in self._positions]
+            try:
+                run(self._cell.spec, team, *ordered, *results)
+                return tuple(made)
+            except TypeError:  # an array is not contiguous, or has the bytes of another machine
+                pass
+        ordered = _ordered(dict(zip(self._slots, inputs, strict=True)), self._cell, self._sizes, memory)
+        run(self._cell.spec, team, *ordered, *results)
         return tuple(None if y is None else memory.given(y) for y in made)
 
 
-class Gradients:
-    """The kernel of a gradient op."""
+def _positions(types: Mapping[str, ShapedType], cell: Cell, s: Sizes) -> list[int | None] | None:
+    """Which input is which argument of C++, if each has its one shape and dtype already."""
+    wide = (s.N, s.D * s.H)
+    plain = {"init_state": [wide], "init_cell": [wide], "mask": [wide, (s.T, *wide)], "bias": [(s.D * s.G * s.H,)]}
+    for name, type_ in types.items():
+        if type_.shape not in plain.get(name, [type_.shape]) or (name == "mask" and not type_.dtype.is_float):
+            return None
+        if name == "lengths" and type_.dtype != "int64":
+            return None
+    places = {name: i for i, name in enumerate(types)}
+    return [places.get(name or cell.params or "") for name in _ORDER]
 
-    def __init__(self, op: Op, attrs: Attrs) -> None:
+
+class Gradients:
+    """The kernel of a gradient op for inputs of certain types."""
+
+    def __init__(self, op: Op, types: Sequence[ShapedType], attrs: Attrs) -> None:
         self._slots = attrs["slots"]
         self._cell = cell_of(attrs["descriptor"])
+        named = dict(zip(self._slots, types, strict=True))
+        self._sizes = _rules.check("cpu", named, self._cell.gates, self._cell.directions)
         self._names = op.output_names({k: attrs[k] for k in ("slots", "descriptor")})
 
     def __call__(self, xp: Namespace, *inputs: Array) -> tuple[Array, ...]:
         """The gradients in the op's order, each in its input's shape."""
         arrays, cell = dict(zip(self._slots, inputs, strict=True)), self._cell
-        memory = _memory_of(arrays["source"])
-        s = _sequence.sizes_of(arrays, cell.gates, cell.directions)
+        memory, s = _memory_of(arrays["source"]), self._sizes
         wide = s.D * s.H
         sizes: dict[str, tuple[int, ...]] = {
             "source": (s.T, s.N, s.I),
@@ -218,9 +239,8 @@ class Gradients:
             cell.params or "": (wide * (4 if s.G == 4 else 1),),
         }
         found = {name: memory.new(size) for name, size in sizes.items() if name in arrays}
-        run = getattr(native, f"gradient_{memory.name}")
-        run(
-            cell.spec, cell.reverse, cell.slots, _team(), *_ordered(arrays, cell, s, memory),
+        memory.gradient(
+            cell.spec, _team(), *_ordered(arrays, cell, s, memory),
             *(_taken(arrays, n, memory) for n in ("output_fwd", "cell_output_fwd", "z_state")),
             *(_taken(arrays, n, memory) for n in ("source_gradient", "cell_sequence_gradient")),
             *(_state(arrays, n, (s.N, wide), memory) for n in ("state_gradient", "cell_gradient")),

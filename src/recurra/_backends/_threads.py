@@ -51,12 +51,11 @@ def get_num_threads() -> int:
     """
     if _chosen is not None:
         return _chosen
-    wanted = os.environ.get("RECURRA_NUM_THREADS")
-    if not wanted:
-        return native.default_threads() if native is not None else 1
-    if not wanted.isdecimal() or int(wanted) < 1:
+    found: int = native.default_threads() if native is not None else 1
+    if found < 1:
+        wanted = os.environ.get("RECURRA_NUM_THREADS")
         raise ArgumentError(f"cpu: RECURRA_NUM_THREADS must be a number of threads from 1 on, got {wanted!r}")
-    return int(wanted)
+    return found
 
 
 # A forked child has none of its parent's threads, and must not wait for them.

@@ -42,6 +42,9 @@ class CpuBackend:
                 return Refusal(reason)
         elif not array_api_compat.is_numpy_namespace(xp):
             return Refusal("has kernels for NumPy arrays and torch's CPU tensors only")
-        is_forward = op.name in _FORWARD
-        kernel: Any = _native_calls.Forward(attrs) if is_forward else _native_calls.Gradients(op, attrs)
+        kernel: Any
+        if op.name in _FORWARD:
+            kernel = _native_calls.Forward(types, attrs)
+        else:
+            kernel = _native_calls.Gradients(op, types, attrs)
         return _torch_tensors.Kernel(kernel, partial(op.reference, **attrs)) if is_torch else kernel

@@ -57,14 +57,22 @@ def _snake(name: str) -> str:
     return "".join(f"_{c.lower()}" if c.isupper() else c for c in name)
 
 
+# Snapshots by type and fields: nobody changes them, so that equal ones may be one.
+_snapshots: dict[Any, Any] = {}
+
+
 def snapshot(op: str, given: Any, wanted: type[D]) -> D:
-    """A copy of the descriptor that a call was given, or the default one.
+    """A copy of the descriptor that a call was given, or the default one. Not to be changed.
 
     Raises:
         ArgumentTypeError: when it is the descriptor of another op, or something else.
     """
-    if given is None:
-        return wanted()
-    if type(given) is not wanted:
+    if given is not None and type(given) is not wanted:
         raise ArgumentTypeError(f"{op}: descriptor must be a {wanted.__name__} or None, got {type(given).__name__}")
-    return given.copy()
+    key = wanted if given is None else (wanted, *vars(given).values())
+    found = _snapshots.get(key)
+    if found is None:
+        if len(_snapshots) > 1000:
+            _snapshots.clear()
+        found = _snapshots[key] = wanted() if given is None else given.copy()
+    return found  # type: ignore[no-any-return]
