@@ -1,7 +1,7 @@
 # demo    forecasts a CO2 record; needs Python 3.10+ with venv, a C++ compiler and make
 # test    runs the tests                      make test PYTEST_ARGS='-k lstm -x'
 # check   formatting, lint, types and docs, as CI runs them
-# bench   runs the benchmarks                 make bench BENCH_ARGS=...
+# bench   runs the benchmarks                 make bench BENCH_ARGS='--quick --op lstm'
 # docs    builds the pages into site/
 # format  rewrites the sources in the house format
 # clean   removes everything that the above made, .venv included
@@ -38,7 +38,7 @@ check: $(VENV)/.with-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/clang-format --dry-run -Werror $(CPP)
+	$(BIN)/clang-format --dry-run -Werror $(CPP) benchmarks/ceiling.cpp
 	$(BIN)/mkdocs build --quiet --strict
 
 bench: $(VENV)/.with-test
@@ -50,7 +50,7 @@ docs: $(VENV)/.with-dev
 format: $(VENV)/.with-dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
-	$(BIN)/clang-format -i $(CPP)
+	$(BIN)/clang-format -i $(CPP) benchmarks/ceiling.cpp
 
 clean:
 	rm -rf $(VENV) build site demo-output .mypy_cache .pytest_cache .ruff_cache

@@ -1,6 +1,6 @@
 """What a graph costs above the array library's own calls: 200 tiny operations, microseconds a node.
 
-python benchmarks/run.py graph_overhead
+python benchmarks/run.py --graph-overhead
 """
 
 from __future__ import annotations
@@ -72,3 +72,12 @@ def measure() -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def table() -> str:
+    """`measure` as text."""
+    rows = measure()
+    head = list(rows[0])
+    cells = [head] + [[f"{v:.2f}" if isinstance(v, float) else str(v) for v in row.values()] for row in rows]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
+    return "\n".join("  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in cells)

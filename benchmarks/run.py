@@ -1,56 +1,188 @@
-"""Runs the benchmarks: `python benchmarks/run.py [NAME …]`. Prints a table each; `--json FILE` keeps the numbers."""
+"""Times the recurrent ops against other libraries and against the machine's ceiling: docs/benchmarks.md.
+
+python benchmarks/run.py --quick                      a few cases, recurra and torch
+python benchmarks/run.py --op lstm --mode fb          some cases
+python benchmarks/run.py --case '*1000x8*' --list     what there is
+python benchmarks/run.py --base main --op gru         this tree against another commit
+python benchmarks/run.py --chart FILE.json            a picture of results
+python benchmarks/run.py --graph-overhead             what a graph costs above the array library's own calls
+"""
 
 from __future__ import annotations
 
 import argparse
-import importlib
+from collections.abc import Sequence
+import dataclasses
+import fnmatch
 import json
 import pathlib
-import platform
 import sys
 from typing import Any
 
-import numpy as np
-
-import recurra
+from cases import CASES, MODES, OPS, TINY, Case
+import ceiling
+import contest
+import gate
+from inputs import numbers
+from machine import description
+import report
+from rivals import PEERS, Unavailable
+import timing
 
 HERE = pathlib.Path(__file__).parent
+QUICK = ("1x1x128x128", "100x1x256x256", "128x32x256x256", "1000x8x64x64")
 
 
-def table(rows: list[dict[str, Any]]) -> str:
-    """Rows of one shape as text."""
-    head = list(rows[0])
-    cells = [head] + [[f"{v:.2f}" if isinstance(v, float) else str(v) for v in row.values()] for row in rows]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
-    return "\n".join("  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in cells)
+def parser() -> argparse.ArgumentParser:
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--case", action="append", metavar="GLOB", help="cases by name; may be given several times")
+    p.add_argument("--group", action="append", choices=sorted({c.group for c in CASES.values()}))
+    p.add_argument("--op", action="append", choices=OPS)
+    p.add_argument("--mode", action="append", choices=list(MODES))
+    p.add_argument("--peer", action="append", metavar="NAME", help="some peers only: " + ", ".join(PEERS))
+    p.add_argument("--quick", action="store_true", help="four shapes, torch as the only peer, half a second a case")
+    p.add_argument("--tiny", action="store_true", help="one case of a few numbers: does everything run?")
+    p.add_argument("--seconds", type=float, help="to spend on a case, all rivals together; 2 by default")
+    p.add_argument("--list", action="store_true", help="print the names of the cases and of their peers")
+    p.add_argument("--json", type=pathlib.Path, help="where the results go; benchmarks/results/ by default")
+    p.add_argument("--ungated", action="store_true", help="skip the tests; such numbers do not count, and say so")
+    p.add_argument("--base", metavar="REV", help="compare with another commit instead of with other libraries")
+    p.add_argument("--chart", type=pathlib.Path, metavar="JSON", help="draw results that were written before")
+    p.add_argument("--graph-overhead", action="store_true", help="run benchmarks/graph_overhead.py")
+    return p
 
 
-def main() -> None:
-    """Run what was asked for, by default everything."""
-    known = sorted(p.stem for p in HERE.glob("*.py") if p.stem != "run")
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(known)}; all by default")
-    parser.add_argument("--json", type=pathlib.Path, help="write the numbers, the machine and the versions here")
-    options = parser.parse_args()
-    unknown = set(options.names) - set(known)
+def chosen(o: argparse.Namespace) -> list[Case]:
+    """The cases that the options name."""
+    cases = (
+        [TINY]
+        if o.tiny
+        else [
+            c
+            for c in CASES.values()
+            if (not o.case or any(fnmatch.fnmatch(c.name, g) or g in c.name for g in o.case))
+            and (not o.group or c.group in o.group)
+            and (not o.op or c.op in o.op)
+            and (not o.mode or c.mode in o.mode)
+        ]
+    )
+    if o.quick:
+        cases = [c for c in cases if c.group == "grid" and c.shape in QUICK]
+    if o.quick and not o.peer:
+        cases = [dataclasses.replace(c, peers=("torch",)) for c in cases]
+    elif o.peer:
+        wanted = {name for given in o.peer for name in given.split(",")}
+        cases = [dataclasses.replace(c, peers=tuple(p for p in c.peers if p in wanted)) for c in cases]
+    return cases
+
+
+def run_case(case: Case, seconds: float, floor: float | None) -> report.Result:
+    """One case: everybody's numbers compared, then everybody's time taken."""
+    given = numbers(case)
+    contestants: dict[str, contest.Here | contest.Elsewhere] = {}
+    result: report.Result = {
+        **dataclasses.asdict(case),
+        "name": case.name,
+        "subject": "recurra",
+        "floor": floor,
+        "rivals": {},
+        "unavailable": {},
+        "disagreements": {},
+    }
+    try:
+        for peer in ("recurra", *case.peers):
+            try:
+                contestants[peer] = contest.enter(peer, case, given)
+            except Unavailable as reason:
+                result["unavailable"][peer] = str(reason)
+        if "recurra-stream" in contestants:
+            result["subject"] = "recurra-stream"
+        own = contestants["recurra"].results()
+        for peer, contestant in contestants.items():
+            # Without the options, or split into episodes at other steps, other numbers come out.
+            if peer != "recurra" and not PEERS[peer].computes_something_else:
+                result["disagreements"][peer] = contest.disagreements(case, own, contestant.results())
+        del own
+        run = timing.measured(contestants, seconds)
+        result["rivals"] = {name: found.summary() for name, found in run.times.items()}
+        result["others"] = run.others
+    finally:
+        for contestant in contestants.values():
+            contestant.close()
+    return result
+
+
+def recurrent(o: argparse.Namespace, cases: Sequence[Case]) -> int:
+    """Gate, ceiling, cases, means; the results as JSON."""
+    written: dict[str, Any] = {"format": 1, **description(), "gate": "skipped", "ceiling": None}
+    if o.ungated:
+        print("ungated: no test ran before these numbers, so they do not count")
+    else:
+        try:
+            written["gate"] = gate.check(c.op for c in cases)
+        except gate.Red as error:
+            print(error, "\nThe gate is red: no numbers.", sep="\n")
+            return 1
+        print(f"gate: {written['gate']['passed']}")
+    limit = None
+    try:
+        limit = ceiling.measure(contest.cores())
+        written["ceiling"] = limit.as_json()
+        rates = [f"{k} {v / 1e9:.0f}" for k, v in limit.all.items()]
+        print(f"ceiling on {limit.threads} threads, Gflop/s and GB/s: {', '.join(rates)}")
+    except ceiling.NoCompiler as error:
+        print(f"no ceiling, no floors: {error}")
+    print(report.LEGEND, end="\n\n")
+    seconds = o.seconds or (0.5 if o.quick else 2.0)
+    results: list[report.Result] = []
+    last: list[str] = []
+    written |= {"seconds": seconds, "cases": results}
+    path = o.json or HERE / "results" / f"{written['date'].replace(':', '')}-{written['commit'][:8]}.json"
+    for case in cases:
+        results.append(run_case(case, seconds, ceiling.floor(case, limit) if limit else None))
+        peers = [p for p in case.peers if p in report.columns(results[-1])]
+        if results[-1]["subject"] != "recurra":
+            peers = ["recurra", *(p for p in peers if p != results[-1]["subject"])]
+        if peers != last:
+            print(report.head(peers))
+            last = peers
+        print(report.line(results[-1], peers), flush=True)
+        path.write_text(json.dumps(written, indent=1) + "\n")  # after each: a long run may be stopped
+    print("", report.means_table(results), report.reasons(results), "", sep="\n")
+    print(f"written to {path}")
+    return 0
+
+
+def main() -> int:
+    """Run what was asked for."""
+    p = parser()
+    o = p.parse_args()
+    if o.chart:
+        import chart
+
+        print(f"drawn: {chart.draw(o.chart)}")
+        return 0
+    if o.graph_overhead:
+        import graph_overhead
+
+        print(graph_overhead.table())
+        return 0
+    unknown = {name for given in o.peer or () for name in given.split(",")} - PEERS.keys()
     if unknown:
-        parser.error(f"NAME must be one of {', '.join(known)}, got {', '.join(sorted(unknown))}")
-    sys.path.insert(0, str(HERE))
-    results = {}
-    for name in options.names or known:
-        module = importlib.import_module(name)
-        print(f"{name}: {(module.__doc__ or '').splitlines()[0]}")
-        results[name] = module.measure()
-        print(table(results[name]), end="\n\n")
-    if options.json:
-        machine = {
-            "machine": platform.processor() or platform.machine(),
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "recurra": recurra.__version__,
-        }
-        options.json.write_text(json.dumps({**machine, "results": results}, indent=1) + "\n")
+        p.error(f"--peer must be of {', '.join(PEERS)}; got {', '.join(sorted(unknown))}")
+    cases = chosen(o)
+    if not cases:
+        p.error("no case has all of these; --list shows what there is")
+    if o.list:
+        for case in cases:
+            print(f"{case.name:52}{' '.join(case.peers)}")
+        return 0
+    if o.base:
+        import base
+
+        return base.compare(o.base, cases, o.seconds or 2.0)
+    return recurrent(o, cases)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
