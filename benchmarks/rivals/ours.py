@@ -32,6 +32,7 @@ NAMES = {
     "input_weight": "dW",
     "recurrent_weight": "dR",
     "bias": "db",
+    "peephole": "dpeephole",
     "init_state": "dh0",
     "init_cell": "dc0",
 }
