@@ -97,18 +97,16 @@ class Memory:
 
 
 class Primitive:
-    """A primitive with its arguments bound."""
+    """A primitive with its arguments bound; it keeps their memory alive."""
 
     def __init__(self, desc: c_void_p, arguments: dict[int, Memory]) -> None:
         self.arguments = arguments
-        self.bound = (Argument * len(arguments))(*((n, m.handle.value) for n, m in arguments.items()))
-        self.run = functools.partial(
-            library().dnnl_primitive_execute,
-            made("primitive_create", desc),
-            engine()[1],
-            c_int(len(arguments)),
-            self.bound,
-        )
+        bound = (Argument * len(arguments))(*((n, m.handle.value) for n, m in arguments.items()))
+        self.given = (made("primitive_create", desc), engine()[1], c_int(len(arguments)), bound)
+        self.execute = library().dnnl_primitive_execute
+
+    def run(self) -> None:
+        self.execute(*self.given)
 
 
 def asked(desc: c_void_p, argument: int) -> c_void_p:
