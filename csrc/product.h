@@ -4,6 +4,7 @@
 
 #include "bf16.h"
 #include "buffer.h"
+#include "vec_math.h"
 
 // The one product under everything: a few rows times a panel of a few vectors of columns.
 namespace recurra {

@@ -5,8 +5,12 @@
 #include <cstring>
 #include <utility>
 
-#if defined(__AVX2__)
+#if defined(__x86_64__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // GCC 12 finds its own intrinsics guilty (bug 105593)
+#pragma GCC diagnostic ignored "-Wuninitialized"
 #include <immintrin.h>
+#pragma GCC diagnostic pop
 #endif
 
 #include "recurra/kernels/namespace.h"
@@ -198,15 +202,6 @@ inline Vec<float> power_of_two(Vec<float> n) {
 inline Vec<double> power_of_two(Vec<double> n) {
   const Vec<std::int64_t> bits = (__builtin_convertvector(n, Vec<std::int64_t>) + 1023) << 52;
   return reinterpret_cast<Vec<double>>(bits);
-}
-
-inline float log1p_of(float x) { return __builtin_log1pf(x); }
-inline double log1p_of(double x) { return __builtin_log1p(x); }
-// Only softplus asks for it: lane by lane.
-template <class V>
-inline V log1p_of(V x) {
-  for (long i = 0; i < lanes<typename Lane<V>::type>; ++i) x[i] = log1p_of(x[i]);
-  return x;
 }
 
 }  // namespace RECURRA_ISA

@@ -62,7 +62,7 @@ struct Activation {
         return x / (1 + select(x < zero, -x, x));
       case Kind::softplus: {
         const V small = exp_of(select(x > zero, -x, x));
-        return select(x > zero, x, zero) + log1p_of(small);
+        return select(x > zero, x, zero) + log_one_plus(small);
       }
     }
     return x;
