@@ -64,8 +64,9 @@ void forward(const CellSpec& s, const ForwardCall<S>& q) {
     using Loop = Forward<Cell, S>;
     const StepCost cost = Loop::cost(q);
     const long I = q.input_weight == nullptr ? 0 : q.inputs, columns = Cell::gates * q.hidden;
-    const double around = product_cost<S>(q.steps * q.batch, columns, I) +
-                          (q.packed != nullptr || Loop::reads_in_place(q) ? 0 : 0.3 * static_cast<double>(columns * (I + q.hidden)));
+    const double around =
+        product_cost<S>(q.steps * q.batch, columns, I) +
+        (q.packed != nullptr || Loop::reads_in_place(q) ? 0 : 0.3 * static_cast<double>(columns * (I + q.hidden)));
     const int threads = threads_for(cost, q.steps, around, q.threads);
     Loop first(cell, q, 0, threads);
     if (q.directions == 1) return run_team(threads, [&](int rank, int size) { first.work(rank, size); });

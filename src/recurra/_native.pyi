@@ -53,9 +53,7 @@ class CellSpec:
 # The arrays of all are of the dtype in the name (bfloat16: its bits as uint16), contiguous, of the shapes in
 # csrc/call.h; None where absent. threads: at most so many; exactly -threads when negative.
 
-def forward_float32(
-    cell: CellSpec, threads: int, *arrays: Any, packed: Packed | None = None
-) -> None:
+def forward_float32(cell: CellSpec, threads: int, *arrays: Any, packed: Packed | None = None) -> None:
     """The forward op; h, c, z and the last states are written where they are given."""
 
 def gradient_float32(cell: CellSpec, threads: int, *arrays: Any) -> None:

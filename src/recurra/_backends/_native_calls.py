@@ -112,7 +112,18 @@ def _memory_of(source: Array) -> _Memory:
 
 
 # The arguments of C++ from `source` to `resets`; the cell's parameters go by the name of their input.
-_ORDER = ("source", "recurrent_weight", "input_weight", "bias", "init_state", "init_cell", "mask", "", "lengths", "resets")
+_ORDER = (
+    "source",
+    "recurrent_weight",
+    "input_weight",
+    "bias",
+    "init_state",
+    "init_cell",
+    "mask",
+    "",
+    "lengths",
+    "resets",
+)
 
 
 def _ordered(arrays: Mapping[str, Array], cell: Cell, s: Sizes, memory: _Memory) -> list[Array | None]:
