@@ -215,7 +215,12 @@ class Forward:
 def _positions(types: Mapping[str, ShapedType], cell: Cell, s: Sizes) -> list[int | None] | None:
     """Which input is which argument of C++, if each has its one shape and dtype already."""
     wide = (s.N, s.D * s.H)
-    plain = {"init_state": [wide], "init_cell": [wide], "mask": [wide, (s.T, *wide)], "bias": [(s.D * s.G * s.H,)]}
+    plain: dict[str, list[tuple[int, ...]]] = {
+        "init_state": [wide],
+        "init_cell": [wide],
+        "mask": [wide, (s.T, *wide)],
+        "bias": [(s.D * s.G * s.H,)],
+    }
     for name, type_ in types.items():
         if type_.shape not in plain.get(name, [type_.shape]) or (name == "mask" and not type_.dtype.is_float):
             return None

@@ -70,9 +70,9 @@ def snapshot(op: str, given: Any, wanted: type[D]) -> D:
     if given is not None and type(given) is not wanted:
         raise ArgumentTypeError(f"{op}: descriptor must be a {wanted.__name__} or None, got {type(given).__name__}")
     key = wanted if given is None else (wanted, *vars(given).values())
-    found = _snapshots.get(key)
+    found: D | None = _snapshots.get(key)
     if found is None:
         if len(_snapshots) > 1000:
             _snapshots.clear()
         found = _snapshots[key] = wanted() if given is None else given.copy()
-    return found  # type: ignore[no-any-return]
+    return found
