@@ -42,8 +42,8 @@ class Backward {
       products_ = scratch_.get<T>(steps_ * q_.batch * stride_);
       packed_candidate_ = scratch_.get<W>(ceiling(vectors, panel_vectors) * panel_vectors * L<S> * words<S>(H));
     }
-    team_.place(scratch_.zeros<Meeting::Flag>(threads));
-    part_.place(scratch_.zeros<Meeting::Flag>(threads));
+    team_.place(scratch_.zeros<Meeting::Flag>(threads), threads);
+    part_.place(scratch_.zeros<Meeting::Flag>(threads), threads);
   }
 
   // What a step costs, for choosing a split and a number of threads.

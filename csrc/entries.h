@@ -6,6 +6,7 @@
 #include "recurra/ops/gru/cell.h"
 #include "recurra/ops/lstm/cell.h"
 #include "recurra/ops/rnn/cell.h"
+#include "resumed.h"
 
 // The table of an instruction set: from a cell as the caller states it to the loops over that cell.
 namespace recurra {
@@ -40,21 +41,6 @@ void with_cell(const CellSpec& s, bool has_params, F f) {
   if (usual) return f(GruCell<false, Sigmoid, Sigmoid, Tanh>{{}, {}, {}, false, s.flip_z});
   return f(GruCell<false, Activation, Activation, Activation>{activation(g[0]), activation(g[1]), activation(g[2]),
                                                               false, s.flip_z});
-}
-
-// How many threads a call gets: what was asked for, or as many as shorten it. `around` is what the projections and the
-// packing cost, in the nanoseconds of StepCost.
-inline int threads_for(const StepCost& cost, long steps, double around, int wanted) {
-  const int most = wanted < 0 ? -wanted : wanted < 1 ? 1 : wanted;
-  const int bounded = most > 64 ? 64 : most;
-  return wanted < 0 ? bounded : worthwhile_threads(cost, steps, around, bounded);
-}
-
-// Nanoseconds that a product of so many multiplications takes a core.
-template <class S>
-double product_cost(long rows, long columns, long depth) {
-  return static_cast<double>(rows) * static_cast<double>(ceiling(columns, L<S>)) *
-         static_cast<double>(words<S>(depth)) / 7.0;
 }
 
 template <class S>
@@ -123,8 +109,19 @@ void pack(const CellSpec& s, const ForwardCall<S>& q, void* to) {
 }
 
 template <class S>
+Resumable<S> open(const CellSpec& s, const ForwardCall<S>& q) {
+  Resumable<S> opened{};
+  with_cell(s, q.params != nullptr, [&](const auto& cell) {
+    using Layer = Resumed<std::decay_t<decltype(cell)>, S>;
+    const int most = q.threads < 0 ? -q.threads : q.threads < 1 ? 1 : q.threads;
+    opened = (new Layer(cell, q, most > 64 ? 64 : most))->handle();
+  });
+  return opened;
+}
+
+template <class S>
 constexpr Kernels<S> entries() {
-  return {forward<S>, gradient<S>, packed_bytes<S>, pack<S>};
+  return {forward<S>, gradient<S>, packed_bytes<S>, pack<S>, open<S>};
 }
 
 }  // namespace RECURRA_ISA

@@ -17,8 +17,8 @@ class Forward {
   static constexpr bool converts = !std::is_same_v<S, T>;
 
  public:
-  // Takes all the memory, for a team of at most `threads`.
-  Forward(const Cell& cell, const ForwardCall<S>& q, long direction, int threads)
+  // Takes all the memory, for a team of at most `threads`. `resumes`: the states will be taken up again and again.
+  Forward(const Cell& cell, const ForwardCall<S>& q, long direction, int threads, bool resumes = false)
       : cell_(cell), q_(q), d_{q, direction, Cell::gates}, weights_(q, direction) {
     stride_ = weights_.blocks() * block_vectors<Cell>() * L<S>;
     const long states = q.batch * stride_;
@@ -32,7 +32,7 @@ class Forward {
     h_[0] = scratch_.zeros<T>(states);
     h_[1] = scratch_.zeros<T>(states);
     if (Cell::states > 1) c_ = scratch_.zeros<T>(states);
-    stands_between_ = converts || q.mask != nullptr || q.resets != nullptr;
+    stands_between_ = converts || q.mask != nullptr || q.resets != nullptr || resumes;
     for (int k = 0; k < 2; ++k)
       if (stands_between_)
         operand_[k] = scratch_.zeros<S>(states);
@@ -43,13 +43,14 @@ class Forward {
       kept_ = scratch_.zeros<T>(states * Cell::gates);
     }
     bias_ = scratch_.get<T>(stride_ * Cell::gates);
-    team_.place(scratch_.zeros<Meeting::Flag>(threads));
-    part_.place(scratch_.zeros<Meeting::Flag>(threads));
+    team_.place(scratch_.zeros<Meeting::Flag>(threads), threads);
+    part_.place(scratch_.zeros<Meeting::Flag>(threads), threads);
     if (q.input_weight != nullptr) {
       for (int size = 1; size <= threads; ++size) {
         const Split split = split_of(cost(q), size);
-        const long need = ceiling(q.batch, split.row_groups) * ceiling(weights_.blocks(), split.unit_groups);
-        room_ = greatest(room_, size * greatest(need * block_vectors<Cell>() * L<S> * Cell::gates, chunk_elements));
+        const long need = ceiling(q.batch, split.row_groups) * ceiling(weights_.blocks(), split.unit_groups) *
+                          block_vectors<Cell>() * L<S> * Cell::gates;
+        room_ = greatest(room_, size * greatest(need, least(chunk_elements, need * q.steps)));
       }
       x_ = scratch_.get<T>(room_);
     }
@@ -68,36 +69,49 @@ class Forward {
 
   // A member's whole work.
   void work(int rank, int size) {
-    const Split split = split_of(cost(q_), size);
-    const Part part = part_of(split, rank, size, q_.batch, weights_.blocks());
+    const Part part = part_for(rank, size);
     if (owns_packed_) weights_.pack(rank, size);
-    pack_bias<0>(rank, size);
-    if constexpr (Cell::phases > 1) pack_bias<1>(rank, size);
+    pack_biases(rank, size);
     start(part);
     team_.meet(rank, 0, size);
-    const long mine = part.rows() * (part.unit1 - part.unit0) * block_vectors<Cell>() * L<S> * Cell::gates;
-    T* const x = x_ + room_ / size * rank;
-    // Steps are taken in chunks, so that their projected source stays in the cache.
-    const long chunk =
-        q_.input_weight == nullptr ? q_.steps : greatest(1, least(chunk_elements, room_ / size) / greatest(mine, 1));
-    for (long done = 0; done < q_.steps; done += chunk) {
-      const long count = least(chunk, q_.steps - done);
-      Chunk now{done, d_.backwards() ? q_.steps - done - count : done, count * part.rows(), {x, x}};
-      if (q_.input_weight != nullptr) project(part, now, x);
-      for (long i = done; i < done + count; ++i) {
-        phase<0>(part, now, i);
-        part_.meet(rank, part.first, part.count);
-        if constexpr (Cell::phases > 1) {
-          phase<1>(part, now, i);
-          part_.meet(rank, part.first, part.count);
-        }
-      }
-    }
+    steps(part);
     finish(part);
   }
 
+  // The work in pieces, for streams: once begin(), by one thread; then for each call go_on() by every member of its
+  // team, and turn() by one.
+  void begin() {
+    pack_biases(0, 1);
+    start(part_for(0, 1));
+  }
+  void go_on(int rank, int size) {
+    const Part part = part_for(rank, size);
+    over_states(part, [&](long n, long u, long left, long at) { enter(0, n, u, left, at, load<V>(h_[0] + at)); });
+    team_.meet(rank, 0, size);
+    steps(part);
+  }
+  void turn() {
+    team_.forget();
+    part_.forget();
+    if (q_.steps % 2 == 0) return;
+    exchange(h_);
+    exchange(operand_);
+  }
+  // Between calls: the states, [N, stride].
+  T* h() const { return h_[0]; }
+  T* c() const { return c_; }
+  long stride() const { return stride_; }
+
  private:
   static constexpr long chunk_elements = 96 << 10;
+
+  // Not std::swap, a template that the linker keeps once for all instruction sets.
+  template <class P>
+  static void exchange(P* pair) {
+    const P first = pair[0];
+    pair[0] = pair[1];
+    pair[1] = first;
+  }
 
   // Steps whose projected source is at hand, [panel][row][gate][lane] for each phase.
   struct Chunk {
@@ -110,11 +124,41 @@ class Forward {
   template <int P>
   using In = Panels<Cell, P>;
 
+  Part part_for(int rank, int size) const {
+    return part_of(split_of(cost(q_), size), rank, size, q_.batch, weights_.blocks());
+  }
+
+  // Steps are taken in chunks, so that their projected source stays in the cache.
+  void steps(const Part& part) {
+    const long mine = part.rows() * (part.unit1 - part.unit0) * block_vectors<Cell>() * L<S> * Cell::gates;
+    T* const x = x_ + room_ / part.size * part.rank;
+    const long chunk = q_.input_weight == nullptr
+                           ? q_.steps
+                           : greatest(1, least(chunk_elements, room_ / part.size) / greatest(mine, 1));
+    for (long done = 0; done < q_.steps; done += chunk) {
+      const long count = least(chunk, q_.steps - done);
+      Chunk now{done, d_.backwards() ? q_.steps - done - count : done, count * part.rows(), {x, x}};
+      if (q_.input_weight != nullptr) project(part, now, x);
+      for (long i = done; i < done + count; ++i) {
+        phase<0>(part, now, i);
+        part_.meet(part.rank, part.first, part.count);
+        if constexpr (Cell::phases > 1) {
+          phase<1>(part, now, i);
+          part_.meet(part.rank, part.first, part.count);
+        }
+      }
+    }
+  }
+
   // ---- before and after the steps
 
   template <int P>
   T* bias_panel(long panel) const {
     return bias_ + In<P>::first * stride_ + panel * In<P>::vectors * L<S>;
+  }
+  void pack_biases(int rank, int size) {
+    pack_bias<0>(rank, size);
+    if constexpr (Cell::phases > 1) pack_bias<1>(rank, size);
   }
   template <int P>
   void pack_bias(int rank, int size) {

@@ -22,8 +22,15 @@ class Meeting {
   struct alignas(128) Flag {
     unsigned round;
   };
-  // One flag for each member, all 0.
-  void place(Flag* flags) { flags_ = flags; }
+  // One flag for each of at most `count` members, all 0.
+  void place(Flag* flags, int count) {
+    flags_ = flags;
+    count_ = count;
+  }
+  // Before a team of another size meets.
+  void forget() {
+    for (int i = 0; i < count_; ++i) flags_[i].round = 0;
+  }
 
   // Member `rank` waits until all of the `count` members from `first` on have come as often as it has.
   void meet(int rank, int first, int count) {
@@ -44,6 +51,7 @@ class Meeting {
   }
 
   Flag* flags_ = nullptr;
+  int count_ = 0;
 };
 
 // A member's range of `count` things.

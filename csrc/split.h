@@ -83,5 +83,20 @@ inline Part part_of(Split split, int rank, int size, long rows, long unit_blocks
   return {rank, size, group * split.unit_groups, split.unit_groups, r.begin, r.end, u.begin, u.end};
 }
 
+// How many threads a call gets: what was asked for, or as many as shorten it. `around` is what the projections and the
+// packing cost, in the nanoseconds of StepCost.
+inline int threads_for(const StepCost& cost, long steps, double around, int wanted) {
+  const int most = wanted < 0 ? -wanted : wanted < 1 ? 1 : wanted;
+  const int bounded = most > 64 ? 64 : most;
+  return wanted < 0 ? bounded : worthwhile_threads(cost, steps, around, bounded);
+}
+
+// Nanoseconds that a product of so many multiplications takes a core.
+template <class S>
+double product_cost(long rows, long columns, long depth) {
+  return static_cast<double>(rows) * static_cast<double>(ceiling(columns, L<S>)) *
+         static_cast<double>(words<S>(depth)) / 7.0;
+}
+
 }  // namespace RECURRA_ISA
 }  // namespace recurra

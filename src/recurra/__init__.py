@@ -1,6 +1,7 @@
 """recurra: Apple MPSGraph's recurrent operations, portable and faithful, on any array library."""
 
 from . import _backends as _backends, ops as ops
+from ._backends._threads import get_num_threads as get_num_threads, set_num_threads as set_num_threads
 from ._dtypes import (
     DType as DType,
     bfloat16 as bfloat16,
@@ -37,6 +38,8 @@ from ._explain import explain as explain
 from ._graph import Graph as Graph
 from ._ir import Operation as Operation, Tensor as Tensor
 from ._op import ShapedType as ShapedType
+from ._stream import Stream as Stream
+from ._stream_state import StreamState as StreamState
 from .ops._results import (
     GRUGradients as GRUGradients,
     GRUResults as GRUResults,

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 import dataclasses
 import hashlib
 import json
 import math
 import os
 from pathlib import Path
-import tempfile
-from typing import Any
+from typing import IO, Any
 import zipfile
 
 import numpy as np
@@ -45,12 +45,21 @@ def save(path: Any, plan: Plan, feed_types: Sequence[ShapedType], is_single: boo
     blob = to_bytes(weights)
     graph["weights_sha256"] = hashlib.sha256(blob).hexdigest()
     text = json.dumps(graph, indent=1, allow_nan=False).encode()
+    with whole(path) as raw, zipfile.ZipFile(raw, "w", zipfile.ZIP_STORED) as archive:
+        for name, content in ((_GRAPH, text), (_WEIGHTS, blob)):
+            archive.writestr(zipfile.ZipInfo(name), content)  # without the time: equal models make equal files
+
+
+@contextmanager
+def whole(path: Any) -> Iterator[IO[bytes]]:
+    """A file to write to, which appears under its name when the block has ended, and not at all if it failed."""
     target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
+    # Not tempfile's: its files are their owner's alone.
+    temporary = target.with_name(f"{target.name}.{os.getpid()}-{os.urandom(4).hex()}.part")
+    file = open(temporary, "xb")  # noqa: SIM115 - closed below, before the file is renamed
     try:
-        with os.fdopen(handle, "wb") as raw, zipfile.ZipFile(raw, "w", zipfile.ZIP_STORED) as archive:
-            for name, content in ((_GRAPH, text), (_WEIGHTS, blob)):
-                archive.writestr(zipfile.ZipInfo(name), content)  # without the time: equal models make equal files
+        with file:
+            yield file
         os.replace(temporary, target)
     except BaseException:
         os.unlink(temporary)

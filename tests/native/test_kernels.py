@@ -14,7 +14,7 @@ from recurrent.calls import DESCRIPTORS, compute, distance, run, tolerance
 
 import recurra
 from recurra import _native, _op
-from recurra._backends import _extension, _native_calls
+from recurra._backends import _extension, _memory, _native_calls
 
 pytestmark = pytest.mark.filterwarnings("ignore:gru.* secondary_bias is used only:recurra.RecurraWarning")
 ISAS = ("x86-64-v4-bf16", "x86-64-v4", "x86-64-v3", "x86-64-v2", "neon", "generic")
@@ -58,7 +58,7 @@ def test_the_reference_on_numpy_agrees_with_the_oracle(op: str, seed: int, monke
 @pytest.mark.parametrize("op", OPS)
 def test_every_element_of_the_results_is_written(op: str, monkeypatch) -> None:
     """Memory that comes as NaN shows what no kernel wrote."""
-    monkeypatch.setattr(_native_calls._Memory, "new", lambda self, shape: np.full(shape, np.nan, self.dtype))
+    monkeypatch.setattr(_memory.Memory, "new", lambda self, shape: np.full(shape, np.nan, self.dtype))
     for seed in range(120):
         check(case(op, seed), "float64")
 

@@ -26,6 +26,7 @@ LAYERS = [
     {"ops"},
     {"_backends"},
     {"_file"},
+    {"_stream", "_stream_state"},
     {"_executable"},
     {"_explain", "_graph"},
 ]

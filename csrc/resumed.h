@@ -1,0 +1,60 @@
+#pragma once
+
+#include <new>
+
+#include "forward.h"
+#include "kernels.h"
+
+// A forward loop that is taken up again and again: one layer of a stream. All memory is taken when it is made.
+namespace recurra {
+inline namespace RECURRA_ISA {
+
+template <class Cell, class S>
+class Resumed {
+  using Loop = Forward<Cell, S>;
+
+ public:
+  Resumed(const Cell& cell, const ForwardCall<S>& q, int threads)
+      : cell_(cell), q_(q), loop_(cell_, q_, 0, threads, true), most_(threads) {
+    loop_.begin();
+  }
+
+  static void run(void* self, const StreamCall<S>& call) { static_cast<Resumed*>(self)->run_here(call); }
+  static void states(void* self, StateOf<S>** h, StateOf<S>** c) {
+    const Loop& loop = static_cast<Resumed*>(self)->loop_;
+    *h = loop.h();
+    *c = loop.c();
+  }
+  static void close(void* self) { delete static_cast<Resumed*>(self); }
+
+  Resumable<S> handle() { return {this, q_.hidden, loop_.stride(), run, states, close}; }
+
+ private:
+  void run_here(const StreamCall<S>& call) {
+    if (call.steps == 0 || q_.batch == 0) return;
+    q_.steps = call.steps;
+    q_.source = call.source;
+    q_.resets = call.resets;
+    q_.h = call.h;
+    const int threads = most_ == 1 ? 1 : useful_threads(call.steps);
+    if (threads == 1)
+      loop_.go_on(0, 1);
+    else
+      run_team(threads, [&](int rank, int size) { loop_.go_on(rank, size); });
+    loop_.turn();
+  }
+
+  int useful_threads(long steps) const {
+    const long I = q_.input_weight == nullptr ? 0 : q_.inputs;
+    const double around = product_cost<S>(steps * q_.batch, Cell::gates * q_.hidden, I);
+    return threads_for(Loop::cost(q_), steps, around, q_.threads < 0 ? -most_ : most_);
+  }
+
+  Cell cell_;
+  ForwardCall<S> q_;  // the loop refers to it
+  Loop loop_;
+  int most_;
+};
+
+}  // namespace RECURRA_ISA
+}  // namespace recurra
