@@ -38,9 +38,11 @@ void forward(RECURRA_INPUTS(S), const Packed* packed, Out<S> last_state, Out<S> 
   q.last_cell = checked<S>(last_cell, "last_cell", q.batch * wide);
   const Kernels<S>& table = kernels<S>();
   if (packed != nullptr) {
-    if (packed->table != &table || packed->bytes != table.packed_bytes(spec, q))
-      throw std::invalid_argument("recurra._native: packed was made for other weights");
-    q.packed = packed->at;
+    if (packed->table == &table) {  // else RECURRA_ISA has changed since: the call packs for itself
+      if (packed->bytes != table.packed_bytes(spec, q))
+        throw std::invalid_argument("recurra._native: packed was made for other weights");
+      q.packed = packed->at;
+    }
   }
   nb::gil_scoped_release release;
   table.forward(spec, q);
@@ -140,6 +142,7 @@ NB_MODULE(_native, m) {
   m.def(
       "has_bfloat16", [] { return selected_kernels<Bf16>() != nullptr; },
       "Whether that instruction set has kernels for bfloat16.");
+  m.attr("rows_in_place") = rows_in_place;
   m.def("default_threads", &default_threads, "How many threads a team has by default.");
   m.def("forget_team", &forget_team, "For the child of a fork, which has none of its parent's threads.");
   m.def("empty", &empty, nb::arg("bytes"), "Memory of the pool, as an array of bytes.");

@@ -9,6 +9,10 @@ struct Bf16 {
   std::uint16_t bits;
 };
 
+// Calls on at most so many rows read the weights as they stand, unless they are packed already: packing reads every
+// weight once and writes it once. Their sums go in another order then.
+constexpr long rows_in_place = 4;
+
 // One call of a recurrent op. All arrays are contiguous and row-major; absent ones are null. Nothing aliases, but
 // last_state and last_cell may be init_state and init_cell.
 template <class S>

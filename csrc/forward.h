@@ -62,9 +62,8 @@ class Forward {
     return {q.batch, units * Cell::gates, words<S>(q.hidden), vector_bytes, Cell::gates * 3.5, units, Cell::phases};
   }
 
-  // Packing reads every weight once and writes it once: for a few rows, the weights are read as they stand.
   static bool reads_in_place(const ForwardCall<S>& q) {
-    return !converts && q.packed == nullptr && q.steps * q.batch <= 4;
+    return !converts && q.packed == nullptr && q.steps * q.batch <= rows_in_place;
   }
 
   // A member's whole work.

@@ -163,7 +163,10 @@ class Backend(Protocol):
     ) -> Kernel | Refusal:
         """A kernel for inputs of these types on this device, or the reason why there is none.
 
-        A plan asks before it has the inputs; then the kernel looks at them when it is called.
+        A plan asks before it has the inputs; then the kernel looks at them when it is called. A kernel may have a
+        method `keeping(steady, store)`, which gives a kernel that may prepare the inputs that are steady: constants
+        and variables, which keep their values as long as they are the same arrays. What it keeps goes into `store`,
+        a dictionary that serves the same step for feeds of every shape.
         """
 
 

@@ -77,6 +77,7 @@ class Plan:
         self._count = 0
         self.steps: list[Step] = []
         self._lay_out()
+        self._stores: list[dict[str, Any]] = [{} for _ in self.steps]  # what kernels keep, whatever the feeds' shapes
         self._specializations: OrderedDict[Any, Specialization] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -172,15 +173,24 @@ class Plan:
         types = self.infer(feed_types)
         steps: list[tuple[Any, ...]] = []
         choices: list[Choice] = []
-        for step in self.steps:
+        steady = self._steady_slots()
+        for step, store in zip(self.steps, self._stores, strict=True):
             operation = step.operation
             op, attrs = operation.kind, operation.attrs
             choice = choose(op, [types[t] for t in operation.input_tensors], attrs, xp, step.wanted, device)
             choices.append(choice)
             check = _bound(op.check_values, attrs) if op.check_values else None
             single = step.outputs[0] if len(step.outputs) == 1 else None
-            steps.append((choice.kernel, step.inputs, single, step.outputs, step.releases, step.shrinks, check))
+            kernel = choice.kernel
+            if hasattr(kernel, "keeping"):
+                kernel = kernel.keeping([slot in steady for slot in step.inputs], store)
+            steps.append((kernel, step.inputs, single, step.outputs, step.releases, step.shrinks, check))
         return Specialization(xp, device, steps, choices, types, self._constants(xp, device))
+
+    def _steady_slots(self) -> set[int]:
+        """Those of constants and variables: nobody outside holds their arrays, and an assignment brings a new one."""
+        constants = {self._slot_of[o.output_tensors[0]] for o in self.operations if o.kind is CONSTANT}
+        return constants | {slot for _, slot in self._variables}
 
     def _constants(self, xp: Namespace, device: Any) -> list[tuple[int, Array]]:
         for other in self._specializations.values():

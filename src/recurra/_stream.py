@@ -369,11 +369,8 @@ def _layer(op: str, where: str, given: Mapping[str, Any], descriptor: Any, below
             f"{where}: input_weight must take what the layer below gives, {below[-1].sizes.H} channels of "
             f"{below[-1].types['source'].dtype}, got {sizes.I} of {dtype}"
         )
-    memory = _memory.memory_of(dtype)
-    weights = [arrays.pop(name, None) for name in ("recurrent_weight", "input_weight")]
-    packed = memory.pack(
-        cell.spec, memory.new((0, 0, sizes.I)), *(None if w is None else memory.taken(w) for w in weights)
-    )
+    R, W = arrays.pop("recurrent_weight"), arrays.pop("input_weight", None)
+    packed = _memory.memory_of(dtype).packed(cell, R, W, sizes.I)
     return Layer(op, cell, sizes, packed, types, arrays)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._arrays import Array
 from .._dtypes import DType, as_dtype, float32
+from ._cells import Cell
 from ._extension import native
 
 # Results from this size on come from the kernels' own memory, which is kept when they are gone: the system would clear
@@ -20,13 +21,13 @@ _POOLED_BYTES = 1 << 20
 class Memory:
     """The dtype in which the kernels take a call's arrays, and results in it."""
 
-    __slots__ = ("_cast", "computed", "dtype", "forward", "gradient", "is_plain", "pack", "stack", "view")
+    __slots__ = ("_cast", "_pack", "computed", "dtype", "forward", "gradient", "is_plain", "stack", "view")
 
     def __init__(self, dtype: DType, has_bfloat16: bool) -> None:
         # Half precision is computed in float32: in the kernels where they can, else around them.
         is_native = not dtype.is_half or (has_bfloat16 and dtype == "bfloat16")
         taken = dtype if is_native else float32
-        self.forward, self.gradient, self.pack, self.stack = (
+        self.forward, self.gradient, self._pack, self.stack = (
             getattr(native, f"{f}_{taken}") for f in ("forward", "gradient", "pack", "Stack")
         )
         self._cast = None if is_native else dtype.numpy
@@ -49,6 +50,11 @@ class Memory:
         if count * dtype.itemsize < _POOLED_BYTES:
             return np.empty(shape, dtype)
         return native.empty(count * dtype.itemsize).view(dtype).reshape(shape)
+
+    def packed(self, cell: Cell, recurrent_weight: Array, input_weight: Array | None, inputs: int) -> Any:
+        """The weights of a cell as the kernels read them, for sources of so many channels."""
+        weights = (None if w is None else self.taken(w) for w in (recurrent_weight, input_weight))
+        return self._pack(cell.spec, self.new((0, 0, inputs)), *weights)
 
     def given(self, array: Array) -> Array:
         """A result in the dtype of the call."""

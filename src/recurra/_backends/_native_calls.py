@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from ..ops._rules import Sizes
 from . import _threads
 from ._cells import Cell, cell_of
 from ._memory import Memory, memory_of
+from ._packed import PackedWeights
 
 # For tests: teams of exactly so many threads, whatever the size of the call.
 _exact_threads: int | None = None
@@ -32,6 +34,9 @@ _ORDER = (
     "lengths",
     "resets",
 )
+
+
+_WEIGHTS = ("recurrent_weight", "input_weight")
 
 
 def _ordered(arrays: Mapping[str, Array], cell: Cell, s: Sizes, memory: Memory) -> list[Array | None]:
@@ -87,6 +92,16 @@ class Forward:
         wanted = attrs.get("wanted") or (True,) * len(counts)
         self._shapes = [(s.T, s.N, s.D * s.H * k) if w else None for k, w in zip(counts, wanted, strict=True)]
         self._positions = _positions(named, cell, s)
+        self._packed: PackedWeights | None = None
+
+    def keeping(self, steady: Sequence[bool], store: dict[str, Any]) -> Forward:
+        """This kernel, with its weights packed once if they are steady."""
+        weights = [steady[self._slots.index(n)] for n in _WEIGHTS if n in self._slots]
+        if not all(weights):
+            return self
+        kept = copy(self)
+        kept._packed = store.setdefault("packed", PackedWeights())
+        return kept
 
     def __call__(self, xp: Namespace, *inputs: Array) -> tuple[Array | None, ...]:
         """The results that are wanted, None for the others."""
@@ -95,15 +110,19 @@ class Forward:
         results = made if len(made) == 3 else (made[0], None, made[1])
         run = memory.forward
         threads = team()
+        packed = None
+        if self._packed is not None:
+            R, W = (inputs[self._slots.index(n)] if n in self._slots else None for n in _WEIGHTS)
+            packed = self._packed.of(self._cell, memory, R, W, self._sizes.I, self._sizes.T * self._sizes.N)
         if self._positions is not None and memory.is_plain:
             ordered: Any = [None if i is None else inputs[i] for i in self._positions]
             try:
-                run(self._cell.spec, threads, *ordered, *results)
+                run(self._cell.spec, threads, *ordered, *results, packed)
                 return tuple(made)
             except TypeError:  # an array is not contiguous, or has the bytes of another machine
                 pass
         ordered = _ordered(dict(zip(self._slots, inputs, strict=True)), self._cell, self._sizes, memory)
-        run(self._cell.spec, threads, *ordered, *results)
+        run(self._cell.spec, threads, *ordered, *results, packed)
         return tuple(None if y is None else memory.given(y) for y in made)
 
 

@@ -39,11 +39,30 @@ class Kernel:
 
     def __init__(self, kernel: Callable[..., Any], reference: Callable[..., Any]) -> None:
         self._kernel, self._reference = kernel, reference
+        # The steady inputs that came last, and as what: the kernel must see the same arrays for the same tensors.
+        self._steady: list[int] = []
+        self._last: dict[int, tuple[Array, Array]] = {}
+
+    def keeping(self, steady: Sequence[bool], store: dict[str, Any]) -> Kernel:
+        """As `Forward.keeping`."""
+        if not hasattr(self._kernel, "keeping"):
+            return self
+        kept = Kernel(self._kernel.keeping(steady, store), self._reference)
+        kept._steady = [i for i, is_steady in enumerate(steady) if is_steady]
+        kept._last = store.setdefault("tensors", {})
+        return kept
 
     def __call__(self, xp: Namespace, *inputs: Array) -> Any:
         if refusal(inputs[0].device, inputs) is not None:
             return self._reference(xp, *inputs)
-        outputs = self._kernel(np, *(_arrays.to_numpy(t) for t in inputs))
+        arrays = [_arrays.to_numpy(t) for t in inputs]
+        for i in self._steady:
+            tensor, array = self._last.get(i, (None, None))
+            if tensor is inputs[i]:
+                arrays[i] = array
+            else:
+                self._last[i] = (inputs[i], arrays[i])
+        outputs = self._kernel(np, *arrays)
         return tuple(None if y is None else _tensor(y) for y in outputs)
 
 
