@@ -182,7 +182,8 @@ class Backward {
         for (long r = 0; r < rows; ++r) a[r] = rows_.masked(begin + r);
         alignas(64) T sums[tile_rows * panel_vectors * L<S>];
         multiply_of<S>(rows, panel_vectors)(a, per_word<S>, packed_candidate_ + p * words<S>(H) * panel_vectors * L<S>,
-                                            panel_vectors * L<S>, words<S>(H), tail_of<S>(H), nullptr, sums);
+                                            panel_vectors * L<S>, words<S>(H), tail_of<S>(H), nullptr, sums,
+                                            {reinterpret_cast<const char*>(a[0]), 0});
         for (long r = 0; r < rows; ++r)
           for (long v = 0; v < panel_vectors; ++v) {
             const long u = (p * panel_vectors + v) * L<S>;
@@ -205,6 +206,8 @@ class Backward {
     for (long k0 = 0; k0 < K; k0 += depth)
       for (long p = 0; p < input_panels_; ++p) {
         const long vectors = least(panel_vectors, ceiling(I - p * panel_vectors * L<S>, L<S>));
+        const W* const next =
+            p + 1 < input_panels_ ? packed_input_ + ((p + 1) * K + k0) * panel_vectors * L<S> : nullptr;
         for (long k = mine.begin; k < mine.end; ++k) {
           const long begin = tiles.begin(k), rows = tiles.size(k);
           const S* a[tile_rows] = {};
@@ -215,8 +218,10 @@ class Backward {
             prefetch_to_write(c[r], vectors);
           }
           alignas(64) T sums[tile_rows * panel_vectors * L<S>];
-          multiply_of<S>(rows, vectors)(a, per_word<S>, packed_input_ + (p * K + k0) * panel_vectors * L<S>,
-                                        panel_vectors * L<S>, least(depth, K - k0), 0, nullptr, sums);
+          multiply_of<S>(rows, vectors)(
+              a, per_word<S>, packed_input_ + (p * K + k0) * panel_vectors * L<S>, panel_vectors * L<S>,
+              least(depth, K - k0), 0, nullptr, sums,
+              ahead_of(next, k - mine.begin, mine.end - mine.begin, least(depth, K - k0), panel_vectors, a[0]));
           put_tile(sums, rows, vectors, c, I - p * panel_vectors * L<S>, k0 > 0 || d_.index > 0);
         }
       }
@@ -245,6 +250,10 @@ class Backward {
     for (long j = 0; j < panels.number; ++j) {
       const long p = i & 1 ? panels.number - 1 - j : j;
       const long v0 = part.unit0 + panels.begin(p), vectors = panels.size(p);
+      const long after = i & 1 ? p - 1 : p + 1;
+      const W* const next = j + 1 < panels.number && has_product
+                                ? packed_[source] + (part.unit0 + panels.begin(after)) * L<S> * carry_words(source)
+                                : nullptr;
       for (long k = 0; k < tiles.number; ++k) {
         const long n = part.row0 + tiles.begin(k), rows = tiles.size(k);
         const S* a[tile_rows] = {};
@@ -252,7 +261,7 @@ class Backward {
           a[r] = rows_.row(now, from, n + r) + (starts ? 0 : Cell::first(source) * rows_.width());
         alignas(64) T sums[tile_rows * panel_vectors * L<S>];
         multiply_of<S>(rows, vectors)(a, per_word<S>, packed_[source] + v0 * L<S> * carry_words(source), vectors * L<S>,
-                                      K, 0, nullptr, sums);
+                                      K, 0, nullptr, sums, ahead_of(next, k, tiles.number, K, vectors, a[0]));
         for (long v = 0; v < vectors; ++v)
           units<P>(now, i, t, n, rows, (v0 + v) * L<S>, sums + v * L<S>, vectors * L<S>);
       }

@@ -93,6 +93,7 @@ class Forward {
     team_.forget();
     part_.forget();
     if (q_.steps % 2 == 0) return;
+    turned_ = !turned_;
     exchange(h_);
     exchange(operand_);
   }
@@ -116,7 +117,8 @@ class Forward {
   struct Chunk {
     long first;   // visited
     long lowest;  // in time
-    long rows;    // of the projection
+    long count;
+    long rows;  // of the projection
     T* x[2];
   };
 
@@ -136,8 +138,11 @@ class Forward {
                            : greatest(1, least(chunk_elements, room_ / part.size) / greatest(mine, 1));
     for (long done = 0; done < q_.steps; done += chunk) {
       const long count = least(chunk, q_.steps - done);
-      Chunk now{done, d_.backwards() ? q_.steps - done - count : done, count * part.rows(), {x, x}};
-      if (q_.input_weight != nullptr) project(part, now, x);
+      Chunk now{done, d_.backwards() ? q_.steps - done - count : done, count, count * part.rows(), {x, x}};
+      if (q_.input_weight != nullptr) {
+        if constexpr (Cell::phases > 1) now.x[1] = x + own_panels<0>(part) * now.rows * In<0>::vectors * L<S>;
+        if (count > 1) project(part, now);
+      }
       for (long i = done; i < done + count; ++i) {
         phase<0>(part, now, i);
         part_.meet(part.rank, part.first, part.count);
@@ -210,10 +215,10 @@ class Forward {
 
   // ---- the projection of the source
 
-  void project(const Part& part, Chunk& now, T* x) {
-    project_phase<0>(part, now, x);
+  void project(const Part& part, const Chunk& now) {
+    for (long p = 0; p < own_panels<0>(part); ++p) project_panel<0>(part, now, p, input_after<0>(part, p));
     if constexpr (Cell::phases > 1)
-      project_phase<1>(part, now, x + own_panels<0>(part) * now.rows * In<0>::vectors * L<S>);
+      for (long p = 0; p < own_panels<1>(part); ++p) project_panel<1>(part, now, p, input_after<1>(part, p));
   }
 
   template <int P>
@@ -225,32 +230,40 @@ class Forward {
     return (part.unit1 - part.unit0) * block_vectors<Cell>() / In<P>::width;
   }
 
+  // The panel after it, or null.
   template <int P>
-  void project_phase(const Part& part, Chunk& now, T* x) {
-    now.x[P] = x;
+  const Word<S>* input_after(const Part& part, long p) const {
+    return in_place_ || p + 1 >= own_panels<P>(part) ? nullptr
+                                                     : weights_.template input<P>(first_panel<P>(part) + p + 1);
+  }
+
+  // `next` will be read after it.
+  template <int P>
+  void project_panel(const Part& part, const Chunk& now, long p, const Word<S>* next) {
     const Pieces tiles(now.rows, tile_rows);
-    for (long p = 0; p < own_panels<P>(part); ++p)
-      for (long k = 0; k < tiles.number; ++k) {
-        const S* a[tile_rows] = {};
-        const long begin = tiles.begin(k), rows = tiles.size(k);
-        for (long r = 0; r < rows; ++r) {
-          const long t = now.lowest + (begin + r) / part.rows(), n = part.row0 + (begin + r) % part.rows();
-          a[r] = q_.source + d_.row(t, n) * q_.inputs;
-        }
-        multiply_panel<P, true>(first_panel<P>(part) + p, a, rows, x + (p * now.rows + begin) * In<P>::vectors * L<S>);
+    for (long k = 0; k < tiles.number; ++k) {
+      const S* a[tile_rows] = {};
+      const long begin = tiles.begin(k), rows = tiles.size(k);
+      for (long r = 0; r < rows; ++r) {
+        const long t = now.lowest + (begin + r) / part.rows(), n = part.row0 + (begin + r) % part.rows();
+        a[r] = q_.source + d_.row(t, n) * q_.inputs;
       }
+      multiply_panel<P, true>(first_panel<P>(part) + p, a, rows,
+                              now.x[P] + (p * now.rows + begin) * In<P>::vectors * L<S>,
+                              ahead_of(next, k, tiles.number, words<S>(q_.inputs), In<P>::vectors, a[0]));
+    }
   }
 
   // Rows times a panel of the input weights, the bias added, or of the recurrent weights.
   template <int P, bool is_input>
-  void multiply_panel(long panel, const S* const* a, long rows, T* sums) const {
+  void multiply_panel(long panel, const S* const* a, long rows, T* sums, Ahead ahead) const {
     const long K = is_input ? q_.inputs : q_.hidden;
     const T* first = is_input ? bias_panel<P>(panel) : nullptr;
     if constexpr (!converts)
       if (in_place_) return dot_panel<P, is_input>(panel, a, rows, K, first, sums);
     const Word<S>* weights = is_input ? weights_.template input<P>(panel) : weights_.template recurrent<P>(panel);
     multiply_of<S>(rows, In<P>::vectors)(a, per_word<S>, weights, In<P>::vectors * L<S>, words<S>(K), tail_of<S>(K),
-                                         first, sums);
+                                         first, sums, ahead);
   }
 
   // The same with the weights as they stand: a dot product for each unit.
@@ -298,16 +311,27 @@ class Forward {
     const S* const base = P > 0 ? carry_ : operand_[i & 1];
     const Pieces tiles(part.rows(), tile_rows);
     const long panels = own_panels<P>(part), first = first_panel<P>(part), t = d_.step(i);
+    // Every other step goes through the weights backwards: the last ones are still in the cache.
+    const bool turned = ((i & 1) != 0) != turned_, is_alone = q_.input_weight != nullptr && now.count == 1;
     for (long j = 0; j < panels; ++j) {
-      // Every other step goes through the weights backwards: the last ones are still in the cache.
-      const long p = i & 1 ? panels - 1 - j : j;
+      const long p = turned ? panels - 1 - j : j;
       if ((first + p) * In<P>::width * L<S> >= q_.hidden) continue;
+      const Word<S>*own = nullptr, *next = nullptr;
+      if (!in_place_) {
+        own = weights_.template recurrent<P>(first + p);
+        if (j + 1 < panels)
+          next = is_alone ? weights_.template input<P>(first + (turned ? p - 1 : p + 1))
+                          : weights_.template recurrent<P>(first + (turned ? p - 1 : p + 1));
+      }
+      // A step alone is projected here: so its input weights are met in that order too.
+      if (is_alone) project_panel<P>(part, now, p, own);
       for (long k = 0; k < tiles.number; ++k) {
         const S* a[tile_rows] = {};
         const long n = part.row0 + tiles.begin(k), rows = tiles.size(k);
         for (long r = 0; r < rows; ++r) a[r] = base + (n + r) * stride_;
         alignas(64) T sums[tile_rows * In<P>::vectors * L<S>];
-        multiply_panel<P, false>(first + p, a, rows, sums);
+        multiply_panel<P, false>(first + p, a, rows, sums,
+                                 ahead_of(next, k, tiles.number, words<S>(q_.hidden), In<P>::vectors, a[0]));
         const T* x = sums;  // not read where the source is projected already
         if (q_.input_weight != nullptr)
           x = now.x[P] + (p * now.rows + (t - now.lowest) * part.rows() + n - part.row0) * In<P>::vectors * L<S>;
@@ -390,6 +414,7 @@ class Forward {
   Direction<S> d_;
   Weights<Cell, S> weights_;
   bool in_place_ = false, owns_packed_ = false, stands_between_ = false;
+  bool turned_ = false;  // the first step of a call goes through the weights backwards
   long stride_ = 0, room_ = 0;
   T *h_[2] = {}, *c_ = nullptr, *kept_ = nullptr, *bias_ = nullptr, *x_ = nullptr;
   S *operand_[2] = {}, *carry_ = nullptr;

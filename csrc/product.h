@@ -32,6 +32,22 @@ using Column = Vec<Compute<S>>;
 template <class S>
 constexpr long L = lanes<Compute<S>>;
 
+// Memory that will be read next, asked for while something else is computed, a line for each word of the inner
+// dimension: a panel that comes from the third cache or from further away would hold up the first tile that reads it.
+// Where nothing is to come, one line that is at hand is asked for again and again.
+struct Ahead {
+  const char* at;
+  long step;
+};
+
+// For the k-th of the tiles that read a panel of K words and so many vectors: its share of the next such panel. A lone
+// tile waits for its own panel, and asks for nothing more.
+template <class W>
+inline Ahead ahead_of(const W* next, long k, long tiles, long K, long vectors, const void* at_hand) {
+  if (next == nullptr || tiles == 1 || k >= vectors) return {static_cast<const char*>(at_hand), 0};
+  return {reinterpret_cast<const char*>(next) + k * K * vector_bytes, vector_bytes};
+}
+
 // sums[r][v] = first + sum over k of a[r][k] * panel[k][v], in the order of k whatever the number of rows: an element's
 // value does not depend on which others are computed beside it.
 //
@@ -40,9 +56,10 @@ constexpr long L = lanes<Compute<S>>;
 //   tail    elements of the last word that exist, when the rows end inside of one (0: all); then step is per_word
 //   first   `vectors` vectors to start from, for every row; null: zeros
 //   sums    [rows][vectors][lane]
+//   ahead   what to ask for meanwhile
 template <class S, int rows, int vectors>
 RECURRA_NOINLINE void multiply(const S* const* a, long step, const Word<S>* panel, long stride, long K, long tail,
-                               const Compute<S>* first, Compute<S>* sums) {
+                               const Compute<S>* first, Compute<S>* sums, Ahead ahead) {
   using V = Column<S>;
   V acc[rows][vectors];
   const S* at[rows];
@@ -56,6 +73,8 @@ RECURRA_NOINLINE void multiply(const S* const* a, long step, const Word<S>* pane
 #pragma GCC unroll 2
   for (long k = 0; k < whole; ++k) {
     V b[vectors];
+    __builtin_prefetch(ahead.at, 0, 2);
+    ahead.at += ahead.step;
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; ++v) b[v] = load<V>(panel + k * stride + v * L<S>);
 #pragma GCC unroll 8
@@ -79,7 +98,8 @@ RECURRA_NOINLINE void multiply(const S* const* a, long step, const Word<S>* pane
 }
 
 template <class S>
-using Multiply = void (*)(const S* const*, long, const Word<S>*, long, long, long, const Compute<S>*, Compute<S>*);
+using Multiply = void (*)(const S* const*, long, const Word<S>*, long, long, long, const Compute<S>*, Compute<S>*,
+                          Ahead);
 
 // multiply for a number of rows, 1 to tile_rows, and of vectors, 1 to panel_vectors.
 template <class S>

@@ -47,7 +47,8 @@ class Resumed {
   int useful_threads(long steps) const {
     const long I = q_.input_weight == nullptr ? 0 : q_.inputs;
     const double around = product_cost<S>(steps * q_.batch, Cell::gates * q_.hidden, I);
-    return threads_for(Loop::cost(q_), steps, around, q_.threads < 0 ? -most_ : most_);
+    // A step alone reads the input weights for itself.
+    return threads_for(Loop::cost(q_), steps, around, q_.threads < 0 ? -most_ : most_, steps == 1 ? words<S>(I) : 0);
   }
 
   Cell cell_;

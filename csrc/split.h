@@ -18,13 +18,15 @@ struct StepCost {
   long units;    // vectors of units
   int meetings;  // per step
 
-  double of(int row_groups, int unit_groups) const {
+  // `beside`: words of the inner dimension of other weights that the step reads too; their products are not counted.
+  double of(int row_groups, int unit_groups, long beside = 0) const {
     const double mine = static_cast<double>(ceiling(rows, row_groups));
     const double columns = static_cast<double>(ceiling(vectors, unit_groups)), depth = static_cast<double>(words);
     // A lone row waits for its sums, and four chains of them fill half of what a core can do.
     const double busy = mine > 1 ? mine : 2;
     const double products = busy * columns * depth / 7.5;
-    const double bytes = columns * depth * static_cast<double>(word_vector_bytes), near = 1 << 20;
+    const double bytes = columns * (depth + static_cast<double>(beside)) * static_cast<double>(word_vector_bytes);
+    const double near = 1 << 20;
     const double traffic = (bytes < near ? bytes : near) / 200 + (bytes > near ? (bytes - near) / 100 : 0);
     const double rest = mine * static_cast<double>(ceiling(units, unit_groups)) * cell;
     const double waits = unit_groups > 1 ? meetings * (150.0 + 10 * unit_groups) : 0;
@@ -53,13 +55,14 @@ inline Split split_of(const StepCost& cost, int size) {
 
 // How many of `most` threads shorten a call of so many steps, with `around` nanoseconds of work that splits evenly.
 // Waking a team takes a microsecond or two, and much more on a busy machine.
-inline int worthwhile_threads(const StepCost& cost, long steps, double around, int most) {
+constexpr double waking = 5000;
+inline int worthwhile_threads(const StepCost& cost, long steps, double around, int most, long beside) {
   int best = 1;
-  double least_time = cost.of(1, 1) * static_cast<double>(steps) + around;
+  double least_time = cost.of(1, 1, beside) * static_cast<double>(steps) + around;
   for (int size = 2; size <= most; size = size * 2 > most && size < most ? most : size * 2) {
     const Split split = split_of(cost, size);
     const double time =
-        cost.of(split.row_groups, split.unit_groups) * static_cast<double>(steps) + around / size + 5000;
+        cost.of(split.row_groups, split.unit_groups, beside) * static_cast<double>(steps) + around / size + waking;
     if (time < 0.95 * least_time) {
       best = size;
       least_time = time;
@@ -85,10 +88,10 @@ inline Part part_of(Split split, int rank, int size, long rows, long unit_blocks
 
 // How many threads a call gets: what was asked for, or as many as shorten it. `around` is what the projections and the
 // packing cost, in the nanoseconds of StepCost.
-inline int threads_for(const StepCost& cost, long steps, double around, int wanted) {
+inline int threads_for(const StepCost& cost, long steps, double around, int wanted, long beside = 0) {
   const int most = wanted < 0 ? -wanted : wanted < 1 ? 1 : wanted;
   const int bounded = most > 64 ? 64 : most;
-  return wanted < 0 ? bounded : worthwhile_threads(cost, steps, around, bounded);
+  return wanted < 0 ? bounded : worthwhile_threads(cost, steps, around, bounded, beside);
 }
 
 // Nanoseconds that a product of so many multiplications takes a core.

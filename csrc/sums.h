@@ -170,6 +170,9 @@ class Sums {
 
   // Tile k times an operand's panel, to the panel's columns of the gate's sums.
   void multiply_tile(long k, int gate, long operand, long depth, T* sums, long columns, long panel, bool add) {
+    // The left-hand side of the next tile is asked for meanwhile.
+    const Ahead ahead{reinterpret_cast<const char*>(slivers_ + (k + 1) * tile_words_),
+                      tile_rows * static_cast<long>(sizeof(W))};
     const Pieces in = block_tiles();
     const long rows = in.size(k % in.number), u = in.begin(k % in.number), j = panel * panel_vectors * L<S>;
     const long vectors = least(panel_vectors, ceiling(columns - j, L<S>));
@@ -182,7 +185,7 @@ class Sums {
     }
     alignas(64) T tile[tile_rows * panel_vectors * L<S>];
     multiply_of<S>(rows, vectors)(a, tile_rows * per_word<S>, operands_ + operand * panel_words(), panel_vectors * L<S>,
-                                  depth, 0, nullptr, tile);
+                                  depth, 0, nullptr, tile, ahead);
     put_tile(tile, rows, vectors, c, columns - j, add);
   }
 
