@@ -110,7 +110,7 @@ def run_case(case: Case, seconds: float, floor: float | None, enter: Enter) -> r
                     return result
         own = contestants[case.subject].results()
         for peer, contestant in contestants.items():
-            # Without the options, or split into episodes at other steps, other numbers come out.
+            # Without the options other numbers come out.
             if peer != case.subject and not (peer in PEERS and PEERS[peer].computes_something_else):
                 result["disagreements"][peer] = contest.disagreements(case, own, contestant.results())
         del own
