@@ -134,7 +134,10 @@ def test_bars_of_a_file_are_printed(written: Path) -> None:
     short = next(line for line in lines if line.startswith("compute-bound") and "to onednn" in line)
     assert short.split()[-4:] == ["0.90", "0.97", "0.93", "SHORT"]
     assert any(line.startswith("nowhere slower") and line.endswith("met") for line in lines)
-    assert any(line.startswith("bars: ") for line in lines)
+    disturbed = next(line for line in lines if SMALL in line and "times the floor" in line)
+    assert disturbed.split()[-4:] == ["1.45", "0.72", "SHORT?", "~*"]
+    assert any(line.startswith("bars: ") and line.endswith("to be measured again") for line in lines)
+    assert any(line.startswith("not run: grid/lstm/inf (8), ") for line in lines)
 
 
 def test_of_two_files_the_later_wins(written: Path, tmp_path: Path) -> None:
