@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 OPS = ("lstm", "gru", "rnn")
 GATES = {"lstm": 4, "gru": 3, "rnn": 1}
@@ -31,8 +31,9 @@ class Case:
     H: int
     bidirectional: bool = False
     dtype: str = "float32"
-    options: tuple[str, ...] = ()  # of peephole, mask, lengths, resets
-    peers: tuple[str, ...] = ()  # beside recurra, all that can compute it
+    options: tuple[str, ...] = ()  # of peephole, mask, lengths, resets, dropout (a mask drawn in every training call)
+    peers: tuple[str, ...] = ()  # beside the subject, all that can compute it
+    subject: str = "recurra"  # whose time the others' are compared with
 
     @property
     def shape(self) -> str:
@@ -80,6 +81,7 @@ BOTH_DIRECTIONS = (128, 32, 256, 256)
 WITH_OPTIONS = ((128, 32, 256, 256), (100, 1, 256, 256), (35, 20, 650, 650), (1000, 8, 64, 64), (1, 1, 128, 128))
 IN_BFLOAT16 = GRID
 STREAMED = (8, 16, 32, 64, 128, 256, 512)
+STEPPED_MODULES = (32, 128, 256, 512)
 IN_ONE_CALL = ("inf", "fwd", "fb", "bwd")
 
 ON_GRID = ("recurra-1", "torch", "torch-1", "onednn", "jax")
@@ -124,16 +126,26 @@ def bfloat16() -> Iterator[Case]:
 def stream() -> Iterator[Case]:
     for op in OPS:
         for H in STREAMED:
-            peers = ("recurra-stream", "torch", "torch-1", "onnxruntime", "onednn")
-            yield Case("stream", op, "step", 1, 1, H, H, peers=peers)
+            peers = ("recurra", "torch", "torch-1", "onnxruntime", "onednn")
+            yield Case("stream", op, "step", 1, 1, H, H, peers=peers, subject="recurra-stream")
 
 
-CASES = {case.name: case for group in (grid, options, resets, bfloat16, stream) for case in group()}
+def torch_modules() -> Iterator[Case]:
+    """recurra.torch's modules: a training step, and one step in eval mode."""
+
+    def with_all_sizes(op: str, chosen: tuple[str, ...], peers: tuple[str, ...]) -> Iterator[Case]:
+        trained, stepped = WITH_OPTIONS, [(1, 1, H, H) for H in STEPPED_MODULES]
+        for mode, shapes in (("fb", trained), ("step", stepped)):
+            for sizes in shapes:
+                yield Case("torch", op, mode, *sizes, options=chosen, peers=peers, subject="recurra-module")
+
+    for op in OPS:
+        yield from with_all_sizes(op, (), ("torch", "torch-1"))
+    yield from with_all_sizes("lstm", ("peephole", "dropout"), ("torch-loop", "torch-script", "torch-compile"))
+
+
+GROUPS = (grid, options, resets, bfloat16, stream, torch_modules)
+CASES = {case.name: case for group in GROUPS for case in group()}
 
 # Small enough for a test, and for a look at whether everything runs.
-TINY = Case("grid", "lstm", "fb", 3, 2, 5, 4, peers=ON_GRID)
-
-
-def plain(case: Case) -> Case:
-    """The case without its options."""
-    return replace(case, options=())
+TINY = Case("tiny", "lstm", "fb", 3, 2, 5, 4, peers=ON_GRID)

@@ -66,20 +66,18 @@ class Here:
 class Elsewhere:
     """A rival in a process of its own, asked over pipes: it sleeps while the others have their turns."""
 
-    def __init__(self, peer: str, case: Case, path: pathlib.Path | None = None) -> None:
-        environment = dict(os.environ)
-        if path is not None:
-            environment["PYTHONPATH"] = str(path)
+    def __init__(self, peer: str, case: Case, python: str | os.PathLike[str] = sys.executable) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, str(HERE / "contest.py"), peer, case.name],
+            [python, str(HERE / "contest.py"), peer, case.name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=environment,
+            # Ctrl-C is for the process that keeps the results; this one ends when its pipe does.
+            start_new_session=True,
         )
         self.processes = [self.process.pid]
         try:
-            self.told = self._answer()
+            self.recurra_file = self._answer()
         except BaseException:
             self.close()
             raise
@@ -112,9 +110,15 @@ class Elsewhere:
 
     def close(self) -> None:
         assert self.process.stdin is not None
+        assert self.process.stdout is not None
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
-        self.process.wait(30)
+        try:
+            self.process.wait(5)
+        except subprocess.TimeoutExpired:  # within a long call
+            self.process.kill()
+            self.process.wait()
+        self.process.stdout.close()
 
 
 def enter(peer: str, case: Case, given: Numbers) -> Here | Elsewhere:
@@ -125,7 +129,9 @@ def enter(peer: str, case: Case, given: Numbers) -> Here | Elsewhere:
 def disagreements(case: Case, wanted: dict[str, Any], got: dict[str, Any]) -> list[str]:
     """What differs between two rivals by more than the dtype explains."""
     found = []
-    for name in wanted.keys() & got.keys():
+    if not (both := sorted(wanted.keys() & got.keys())):
+        found.append("nothing to compare")
+    for name in both:
         backward = name != "y"
         length = max(case.G * case.H, case.I) * (case.N if backward else 1)
         allowed = 8 * (2 if backward else 1) * np.ceil(np.log2(max(length * case.T, 2))) * EPS[case.dtype]

@@ -13,10 +13,11 @@ from typing import Any
 from recurra import _native
 
 ROOT = pathlib.Path(__file__).parents[1]
-PACKAGES = ("recurra", "numpy", "torch", "onnxruntime", "openvino", "jax", "onednn")
+PACKAGES = ("recurra", "numpy", "torch", "onnxruntime", "openvino", "jax", "onednn-cpu-gomp")
 
 
-def _git(*words: str) -> str:
+def git(*words: str) -> str:
+    """What git says, or nothing where it refuses."""
     done = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True)
     return done.stdout.strip() if done.returncode == 0 else ""
 
@@ -49,7 +50,7 @@ def description() -> dict[str, Any]:
             "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
             "isa": _native.isa(),
         },
-        "commit": _git("rev-parse", "HEAD") or "unknown",
-        "changed_since": bool(_git("status", "--porcelain", "--untracked-files=no")),
+        "commit": git("rev-parse", "HEAD") or "unknown",
+        "changed_since": bool(git("status", "--porcelain", "--untracked-files=no")),
         "versions": versions(),
     }

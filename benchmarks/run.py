@@ -4,14 +4,15 @@ python benchmarks/run.py --quick                      a few cases, recurra and t
 python benchmarks/run.py --op lstm --mode fb          some cases
 python benchmarks/run.py --case '*1000x8*' --list     what there is
 python benchmarks/run.py --base main --op gru         this tree against another commit
-python benchmarks/run.py --chart FILE.json            a picture of results
+python benchmarks/run.py --chart FILE.json ...        a picture of results
+python benchmarks/run.py --bars FILE.json ...         what the kernels must reach, met or short; without a file: runs
 python benchmarks/run.py --graph-overhead             what a graph costs above the array library's own calls
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import dataclasses
 import fnmatch
 import json
@@ -19,17 +20,20 @@ import pathlib
 import sys
 from typing import Any
 
+import bars
+import base
 from cases import CASES, MODES, OPS, TINY, Case
 import ceiling
 import contest
 import gate
-from inputs import numbers
+from inputs import Numbers, numbers
 from machine import description
 import report
 from rivals import PEERS, Unavailable
 import timing
 
 HERE = pathlib.Path(__file__).parent
+Enter = Callable[[str, Case, Numbers], "contest.Here | contest.Elsewhere"]
 QUICK = ("1x1x128x128", "100x1x256x256", "128x32x256x256", "1000x8x64x64")
 
 
@@ -47,7 +51,14 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--json", type=pathlib.Path, help="where the results go; benchmarks/results/ by default")
     p.add_argument("--ungated", action="store_true", help="skip the tests; such numbers do not count, and say so")
     p.add_argument("--base", metavar="REV", help="compare with another commit instead of with other libraries")
-    p.add_argument("--chart", type=pathlib.Path, metavar="JSON", help="draw results that were written before")
+    p.add_argument("--chart", type=pathlib.Path, nargs="+", metavar="JSON", help="draw results written before")
+    p.add_argument(
+        "--bars",
+        type=pathlib.Path,
+        nargs="*",
+        metavar="JSON",
+        help="hold results written before against the bars; without a file, those of this run",
+    )
     p.add_argument("--graph-overhead", action="store_true", help="run benchmarks/graph_overhead.py")
     return p
 
@@ -76,31 +87,31 @@ def chosen(o: argparse.Namespace) -> list[Case]:
     return cases
 
 
-def run_case(case: Case, seconds: float, floor: float | None) -> report.Result:
+def run_case(case: Case, seconds: float, floor: float | None, enter: Enter) -> report.Result:
     """One case: everybody's numbers compared, then everybody's time taken."""
     given = numbers(case)
     contestants: dict[str, contest.Here | contest.Elsewhere] = {}
     result: report.Result = {
         **dataclasses.asdict(case),
         "name": case.name,
-        "subject": "recurra",
         "floor": floor,
         "rivals": {},
         "unavailable": {},
         "disagreements": {},
+        "others": None,
     }
     try:
-        for peer in ("recurra", *case.peers):
+        for peer in (case.subject, *case.peers):
             try:
-                contestants[peer] = contest.enter(peer, case, given)
+                contestants[peer] = enter(peer, case, given)
             except Unavailable as reason:
                 result["unavailable"][peer] = str(reason)
-        if "recurra-stream" in contestants:
-            result["subject"] = "recurra-stream"
-        own = contestants["recurra"].results()
+                if peer == case.subject:
+                    return result
+        own = contestants[case.subject].results()
         for peer, contestant in contestants.items():
-            # Without the options, or split into episodes at other steps, other numbers come out.
-            if peer != "recurra" and not PEERS[peer].computes_something_else:
+            # Without the options other numbers come out.
+            if peer != case.subject and not (peer in PEERS and PEERS[peer].computes_something_else):
                 result["disagreements"][peer] = contest.disagreements(case, own, contestant.results())
         del own
         run = timing.measured(contestants, seconds)
@@ -112,55 +123,92 @@ def run_case(case: Case, seconds: float, floor: float | None) -> report.Result:
     return result
 
 
-def recurrent(o: argparse.Namespace, cases: Sequence[Case]) -> int:
-    """Gate, ceiling, cases, means; the results as JSON."""
-    written: dict[str, Any] = {"format": 1, **description(), "gate": "skipped", "ceiling": None}
+def write(path: pathlib.Path, written: dict[str, Any]) -> None:
+    """The results so far, whole or not at all: a run may be stopped at any moment."""
+    beside = path.with_name(path.name + ".part")
+    beside.write_text(json.dumps(written, indent=1) + "\n")
+    beside.replace(path)
+
+
+def prepared(o: argparse.Namespace, cases: Sequence[Case]) -> tuple[dict[str, Any], ceiling.Ceiling | None]:
+    """The gate and the ceiling, and what is written down before the first case. Raises gate.Red."""
+    written: dict[str, Any] = {"format": 2, **description(), "gate": "skipped", "ceiling": None}
     if o.ungated:
         print("ungated: no test ran before these numbers, so they do not count")
     else:
-        try:
-            written["gate"] = gate.check(c.op for c in cases)
-        except gate.Red as error:
-            print(error, "\nThe gate is red: no numbers.", sep="\n")
-            return 1
+        written["gate"] = gate.check(c.op for c in cases)
         print(f"gate: {written['gate']['passed']}")
-    limit = None
     try:
         limit = ceiling.measure(contest.cores())
-        written["ceiling"] = limit.as_json()
-        rates = [f"{k} {v / 1e9:.0f}" for k, v in limit.all.items()]
-        print(f"ceiling on {limit.threads} threads, Gflop/s and GB/s: {', '.join(rates)}")
     except ceiling.NoCompiler as error:
         print(f"no ceiling, no floors: {error}")
+        return written, None
+    rates = [f"{k} {v / 1e9:.0f}" for k, v in limit.all.items()]
+    print(f"ceiling on {limit.threads} threads, Gflop/s and GB/s: {', '.join(rates)}")
+    return {**written, "ceiling": limit.as_json()}, limit
+
+
+def recurrent(o: argparse.Namespace, cases: Sequence[Case], enter: Enter, **more: Any) -> int:
+    """Gate, ceiling, cases, means; the results as JSON."""
+    try:
+        written, limit = prepared(o, cases)
+    except gate.Red as error:
+        print(error, "\nThe gate is red: no numbers.", sep="\n")
+        return 1
     print(report.LEGEND, end="\n\n")
     seconds = o.seconds or (0.5 if o.quick else 2.0)
     results: list[report.Result] = []
-    last: list[str] = []
-    written |= {"seconds": seconds, "cases": results}
+    written |= {"seconds": seconds, **more, "cases": results}
     path = o.json or HERE / "results" / f"{written['date'].replace(':', '')}-{written['commit'][:8]}.json"
-    for case in cases:
-        results.append(run_case(case, seconds, ceiling.floor(case, limit) if limit else None))
-        peers = [p for p in case.peers if p in report.columns(results[-1])]
-        if results[-1]["subject"] != "recurra":
-            peers = ["recurra", *(p for p in peers if p != results[-1]["subject"])]
-        if peers != last:
-            print(report.head(peers))
-            last = peers
-        print(report.line(results[-1], peers), flush=True)
-        path.write_text(json.dumps(written, indent=1) + "\n")  # after each: a long run may be stopped
+    last: list[str] = []
+    stopped = False
+    try:
+        for case in cases:
+            results.append(run_case(case, seconds, ceiling.floor(case, limit) if limit else None, enter))
+            write(path, written)
+            peers = list(case.peers)
+            if peers != last:
+                print(report.head(peers))
+                last = peers
+            print(report.line(results[-1], peers), flush=True)
+    except KeyboardInterrupt:
+        stopped = True
+        print(f"\nstopped: {len(results)} of {len(cases)} cases are whole, and these count")
     print("", report.means_table(results), report.reasons(results), "", sep="\n")
-    print(f"written to {path}")
-    return 0
+    if o.bars is not None:
+        print(bars.table(results), end="\n\n")
+    if results:
+        print(f"written to {path}")
+    return 130 if stopped else 0
+
+
+def against_base(o: argparse.Namespace, cases: list[Case]) -> int:
+    """This tree against another commit."""
+    try:
+        with base.built(o.base) as other:
+            print(f"base: {other.commit}")
+            return recurrent(o, base.against(cases), other.enter, base=other.commit)
+    except base.Unbuildable as error:
+        print(error)
+        return 1
 
 
 def main() -> int:
     """Run what was asked for."""
     p = parser()
     o = p.parse_args()
+    if missing := [str(path) for path in (*(o.chart or ()), *(o.bars or ())) if not path.is_file()]:
+        p.error(f"no such file: {', '.join(missing)}")
     if o.chart:
-        import chart
+        import chart  # matplotlib takes a second to load
 
-        print(f"drawn: {chart.draw(o.chart)}")
+        try:
+            print(f"drawn: {chart.draw(o.chart)}")
+        except chart.NothingToDraw as error:
+            p.error(str(error))
+        return 0
+    if o.bars:
+        print(bars.table(bars.read(o.bars)))
         return 0
     if o.graph_overhead:
         import graph_overhead
@@ -170,19 +218,22 @@ def main() -> int:
     unknown = {name for given in o.peer or () for name in given.split(",")} - PEERS.keys()
     if unknown:
         p.error(f"--peer must be of {', '.join(PEERS)}; got {', '.join(sorted(unknown))}")
+    if o.seconds is not None and o.seconds <= 0:
+        p.error(f"--seconds must be more than 0, got {o.seconds}")
     cases = chosen(o)
     if not cases:
         p.error("no case has all of these; --list shows what there is")
     if o.list:
         for case in cases:
-            print(f"{case.name:52}{' '.join(case.peers)}")
+            print(f"{case.name:{report.NAME}}{' '.join(case.peers)}")
         return 0
     if o.base:
-        import base
-
-        return base.compare(o.base, cases, o.seconds or 2.0)
-    return recurrent(o, cases)
+        return against_base(o, cases)
+    return recurrent(o, cases, contest.enter)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:  # before the first case
+        sys.exit(130)

@@ -66,8 +66,11 @@ class Contestant(Protocol):
 class Times:
     """What was measured of one rival in one case."""
 
-    samples: tuple[float, ...]
-    turns: int
+    turns: tuple[tuple[float, ...], ...]  # the samples of each
+
+    @property
+    def samples(self) -> list[float]:
+        return [s for turn in self.turns for s in turn]
 
     @property
     def median(self) -> float:
@@ -91,7 +94,7 @@ class Times:
             "quarter": at(0.25),
             "three_quarters": at(0.75),
             "samples": len(ordered),
-            "turns": self.turns,
+            "by_turn": [statistics.median(t) for t in self.turns],
             "disturbed": self.is_disturbed,
         }
 
@@ -115,16 +118,16 @@ class Run:
 def interleave(contestants: Mapping[str, Contestant], seconds: float, seed: int = 0) -> Run:
     """Rounds in which each has a turn, in random order, until the time is spent; at least LEAST_TURNS rounds."""
     order, rng = list(contestants), random.Random(seed)
-    samples: dict[str, list[float]] = {name: [] for name in order}
+    turns: dict[str, list[tuple[float, ...]]] = {name: [] for name in order}
     load = Load(pid for c in contestants.values() for pid in c.processes)
-    end, turns = time.perf_counter() + seconds, 0
-    while turns < LEAST_TURNS or (time.perf_counter() < end and turns < MOST_TURNS):
+    end, rounds = time.perf_counter() + seconds, 0
+    while rounds < LEAST_TURNS or (time.perf_counter() < end and rounds < MOST_TURNS):
         rng.shuffle(order)
         for name in order:
             time.sleep(SETTLE)
-            samples[name] += contestants[name].turn()
-        turns += 1
-    return Run({name: Times(tuple(found), turns) for name, found in samples.items()}, load.others())
+            turns[name].append(tuple(contestants[name].turn()))
+        rounds += 1
+    return Run({name: Times(tuple(found)) for name, found in turns.items()}, load.others())
 
 
 def measured(contestants: Mapping[str, Contestant], seconds: float) -> Run:

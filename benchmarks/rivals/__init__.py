@@ -45,6 +45,7 @@ PEERS = {
     "recurra-float32": Peer("ours", "float32"),
     "recurra-tensors": Peer("ours", "tensors"),
     "recurra-stream": Peer("ours", "stream"),
+    "recurra-module": Peer("modules"),
     "torch": Peer("with_torch"),
     "torch-1": Peer("with_torch", threads=1),
     "torch-loop": Peer("loops", "eager"),

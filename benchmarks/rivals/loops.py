@@ -1,6 +1,7 @@
 """torch loops over the steps, for what torch.nn has not: eager, torch.jit.script, torch.compile of the cell.
 
-The input's product is one for all steps, as a person who cares about speed writes it.
+The input's product is one for all steps, as a person who cares about speed writes it. With dropout the mask is drawn in
+the call, and the numbers that are compared are those without it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from typing import Any
 import warnings
 
 from cases import Case
-from inputs import Numbers
+from inputs import DROPPED, Numbers
 import torch
 
 from rivals import Rival, Unavailable
@@ -24,10 +25,11 @@ def cell(
     c: torch.Tensor,
     R: torch.Tensor,
     peephole: torch.Tensor,  # [4*H]
-    mask: torch.Tensor,  # [N, H]
+    mask: torch.Tensor | None,  # [N, H]
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """One step of an LSTM with peepholes of all gates and a recurrent mask."""
-    a = torch.addmm(projected, h * mask, R.t()) + c.repeat(1, 4) * peephole
+    masked = h if mask is None else h * mask
+    a = torch.addmm(projected, masked, R.t()) + c.repeat(1, 4) * peephole
     i, f, g, o = a.chunk(4, 1)
     c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
     return torch.sigmoid(o) * torch.tanh(c), c
@@ -39,7 +41,7 @@ def plain_loop(
     R: torch.Tensor,
     b: torch.Tensor,
     peephole: torch.Tensor,
-    mask: torch.Tensor,
+    mask: torch.Tensor | None,
     h: torch.Tensor,
     c: torch.Tensor,
 ) -> torch.Tensor:
@@ -57,7 +59,7 @@ def loop_with_episodes(
     R: torch.Tensor,
     b: torch.Tensor,
     peephole: torch.Tensor,
-    mask: torch.Tensor,
+    mask: torch.Tensor | None,
     h: torch.Tensor,
     c: torch.Tensor,
     exists: torch.Tensor,  # [T, N, 1]: the row has this step
@@ -87,18 +89,18 @@ def ways(variant: str, with_episodes: bool) -> Any:
 
 
 def offer(case: Case, given: Numbers, variant: str, threads: int) -> Rival:
-    if case.op != "lstm" or "peephole" not in case.options or "mask" not in case.options:
-        raise Unavailable("written for LSTM with peephole and mask")
+    if case.op != "lstm" or "peephole" not in case.options or not {"mask", "dropout"} & set(case.options):
+        raise Unavailable("written for LSTM with peephole and a mask")
     leaves = {
         "x": tensor(given.x),
         "W": tensor(given.W[0]),
         "R": tensor(given.R[0]),
         "b": tensor(given.b_input[0] + given.b_state[0]),
         "peephole": tensor(given.peephole),
-        "mask": tensor(given.mask),
         "h0": tensor(given.h0[0]),
         "c0": tensor(given.c0[0]),
     }
+    mask = tensor(given.mask) if "mask" in case.options else None
     dy = tensor(given.dy)
     episodes = []
     if "lengths" in case.options:
@@ -106,32 +108,46 @@ def offer(case: Case, given: Numbers, variant: str, threads: int) -> Rival:
         episodes = [steps < torch.from_numpy(given.lengths), ~torch.from_numpy(given.resets)]
         episodes = [e[..., None].float() for e in episodes]
     loop = ways(variant, bool(episodes))
-    arguments = [*leaves.values(), *episodes]
+
+    def run(mask: torch.Tensor | None) -> torch.Tensor:
+        x, W, R, b, peephole, h0, c0 = leaves.values()
+        return loop(x, W, R, b, peephole, mask, h0, c0, *episodes)
+
     if not case.trains:
 
         def infer() -> torch.Tensor:
             with torch.inference_mode():
-                return loop(*arguments)
+                return run(mask)
 
         return Rival(infer, lambda y: {"y": as_numpy(y)})
-    wanted = {name: leaf.requires_grad_() for name, leaf in leaves.items() if name != "mask"}
+    for leaf in leaves.values():
+        leaf.requires_grad_()
+    draws = "dropout" in case.options
+
+    def forward() -> torch.Tensor:
+        if not draws:
+            return run(mask)
+        drawn = torch.empty(case.N, case.H).bernoulli_(1 - DROPPED)
+        return run(drawn.div_(1 - DROPPED))
+
+    def gradients(y: torch.Tensor, **how: bool) -> Any:
+        return torch.autograd.grad(y, list(leaves.values()), dy, **how)
 
     def named(results: Any) -> dict[str, Any]:
-        y, gradients = results
-        found = {f"d{name}": as_numpy(g) for name, g in zip(wanted, gradients or (), strict=False)}
-        return {"y": as_numpy(y), **found}
+        y, found = results
+        return {"y": as_numpy(y), **{f"d{n}": as_numpy(g) for n, g in zip(leaves, found or (), strict=False)}}
+
+    def both() -> Any:
+        y = forward()
+        return y, gradients(y)
+
+    def without_dropout() -> Any:
+        y = run(None)
+        return y, gradients(y)
 
     if case.mode == "fwd":
-        return Rival(lambda: loop(*arguments), lambda y: named((y, None)))
+        return Rival(forward, lambda y: named((y, None)))
     if case.mode == "fb":
-
-        def both() -> Any:
-            y = loop(*arguments)
-            return y, torch.autograd.grad(y, list(wanted.values()), dy)
-
-        return Rival(both, named)
-    kept = loop(*arguments)
-    return Rival(
-        lambda: torch.autograd.grad(kept, list(wanted.values()), dy, retain_graph=True),
-        lambda found: named((kept, found)),
-    )
+        return Rival(both, (lambda _: named(without_dropout())) if draws else named)
+    kept = forward()
+    return Rival(lambda: gradients(kept, retain_graph=True), lambda found: named((kept, found)))

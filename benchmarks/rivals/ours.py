@@ -80,7 +80,7 @@ def offer(case: Case, given: Numbers, variant: str, threads: int) -> Rival:
     options = {**options, "bidirectional": case.bidirectional}
     if not case.trains:
         d = descriptor(**options)
-        return Rival(lambda: op(x, **inputs, descriptor=d), lambda out: {"y": out.h})
+        return Rival(lambda: op(x, **inputs, descriptor=d), lambda out: {"y": _as_numpy(out.h)})
     d = descriptor(training=True, **options)
 
     def forward() -> Any:
@@ -94,7 +94,7 @@ def offer(case: Case, given: Numbers, variant: str, threads: int) -> Rival:
     def named(results: tuple[Any, Any]) -> dict[str, Any]:
         out, found = results
         by_name = {ours: getattr(found, name, None) for name, ours in NAMES.items()} if found is not None else {}
-        return {"y": out.h, **{name: value for name, value in by_name.items() if value is not None}}
+        return {name: _as_numpy(value) for name, value in {"y": out.h, **by_name}.items() if value is not None}
 
     if case.mode == "fwd":
         return Rival(forward, lambda out: named((out, None)))
@@ -107,6 +107,11 @@ def offer(case: Case, given: Numbers, variant: str, threads: int) -> Rival:
         return Rival(both, named)
     kept = forward()
     return Rival(lambda: backward(kept), lambda found: named((kept, found)))
+
+
+def _as_numpy(array: Any) -> Any:
+    # NumPy does not know torch's bfloat16.
+    return array if isinstance(array, np.ndarray) else array.float().numpy()
 
 
 def _tensors(case: Case, x: Any, dy: Any, inputs: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
@@ -127,7 +132,7 @@ def _tensors(case: Case, x: Any, dy: Any, inputs: dict[str, Any]) -> tuple[Any, 
 
 def _stream(case: Case, given: Numbers) -> Rival:
     """A step of recurra.Stream: weights packed before, state updated in place."""
-    if not hasattr(recurra, "Stream"):
+    if not hasattr(recurra, "Stream"):  # as before the commit that --base may name
         raise Unavailable("recurra has no Stream")
     inputs = weights(case, given)
     made = getattr(recurra.Stream, {"rnn": "single_gate_rnn"}.get(case.op, case.op))
@@ -135,5 +140,11 @@ def _stream(case: Case, given: Numbers) -> Rival:
     _, _, descriptor, options = OPS[case.op]
     stream = made(R, **inputs, **({"descriptor": descriptor(**options)} if options else {}))
     state, frame = stream.state(case.N), np.ascontiguousarray(given.x[0])
-    # Its state moves on with every call, so its results are not those of the others.
-    return Rival(lambda: stream.step(frame, state), lambda y: {})
+
+    def first_step(_: Any) -> dict[str, Any]:
+        # The timed state moves on with every call: the numbers of the others are those of the first one.
+        begin = stream.state(case.N)
+        begin.set(h=given.h0[0], c=given.c0[0] if case.op == "lstm" else None)
+        return {"y": stream.step(frame, begin)[None]}
+
+    return Rival(lambda: stream.step(frame, state), first_step)

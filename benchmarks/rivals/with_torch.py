@@ -50,13 +50,21 @@ def named_gradients(case: Case, found: dict[str, torch.Tensor]) -> dict[str, Any
     for name in ("h0", "c0"):
         if name in found:
             by_name[f"d{name}"] = np.concatenate(list(as_numpy(found[name])), axis=-1)
+    for name, gradient in found.items():
+        if "peephole" in name:  # of recurra.torch's modules
+            by_name["dpeephole"] = as_numpy(gradient).reshape(-1)
     return by_name
 
 
 def offer(case: Case, given: Numbers, variant: str, threads: int) -> Rival:
     if case.options:
         raise Unavailable(f"torch.nn has no {', '.join(case.options)}")
-    module, x, dy = module_of(case, given), tensor(given.x), tensor(given.dy)
+    return rival_of(module_of(case, given), case, given)
+
+
+def rival_of(module: torch.nn.Module, case: Case, given: Numbers) -> Rival:
+    """A module that is called and has parameters as torch.nn's."""
+    x, dy = tensor(given.x), tensor(given.dy)
     initial = {"h0": tensor(given.h0), **({"c0": tensor(given.c0)} if case.op == "lstm" else {})}
 
     if not case.trains:
