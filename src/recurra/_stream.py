@@ -253,7 +253,11 @@ class Stream:
             pass
         except RuntimeError:
             raise state._in_use("Stream.step") from None
-        return self._run("Stream.step", (1, 2), frame, state, None, out)
+        shared = None if plain is None else _shared(frame, out)
+        if shared is None:
+            return self._run("Stream.step", (1, 2), frame, state, None, out)
+        result = self.step(shared[0], state, shared[1])
+        return sys.modules["torch"].from_numpy(result) if out is None else out
 
     def block(
         self, frames: Array, state: StreamState, *, resets: Array | None = None, out: Array | None = None
@@ -287,6 +291,8 @@ class Stream:
         rows = (source.shape[0] if 3 in ranks else 1, state.batch)
         taken = self._memory.taken(source).reshape(*rows, self.input_size)
         state._block(where, taken, result.reshape(*rows, shape[-1]), flags)
+        if target is None and isinstance(frames, np.ndarray):
+            return self._memory.given(result)
         if target is None:
             return _arrays.convert(self._memory.given(result), _arrays.namespace(frames), _arrays.device_of(frames))
         if not is_direct:
@@ -340,6 +346,17 @@ class Stream:
             wanted = f"[{'T, ' if 3 in ranks else ''}{batch}, {self.input_size}]"
             raise ShapeError(f"{where}: {name} must have shape {form} = {wanted}, got {list(shape)}")
         return tuple(shape[:-1])
+
+
+def _shared(frame: Any, out: Any) -> tuple[Array, Array | None] | None:
+    """Tensors of torch as NumPy arrays of the same memory, quickly; None where it takes more than a look."""
+    torch = sys.modules.get("torch")
+    if torch is None or type(frame) is not torch.Tensor or not (out is None or type(out) is torch.Tensor):
+        return None
+    try:
+        return frame.numpy(), None if out is None else out.numpy()
+    except (RuntimeError, TypeError):  # it needs a gradient, is on a device, sparse, of bfloat16, …
+        return None
 
 
 def _flags(where: str, resets: Any, shape: tuple[int, ...]) -> Array:
