@@ -80,7 +80,7 @@ class Stream:
         peephole: Any = None,
         descriptor: Any = None,
     ) -> Stream:
-        """A stream of LSTM layers.
+        """A stream of LSTM layers. The arrays may be of any library, on any device; they are copied.
 
         Args:
             recurrent_weight: [4H, H], or a list with one for each layer; then the others are lists too, or None.
@@ -231,14 +231,14 @@ class Stream:
         Args:
             frame: [N, I], or [I] for a batch of one.
             state: of this stream.
-            out: where the result goes, contiguous, of its shape and dtype, apart from the frame's memory. With it, a
-                step takes no memory.
+            out: where the result goes, of NumPy or torch: contiguous, of the result's shape and dtype, apart from the
+                frame's memory. With it, a step on NumPy arrays of float32 or float64 takes no memory.
 
         Returns:
             h, [N, H] (or [H]), `out` if given, of the frame's library.
 
         Raises:
-            ShapeError, DTypeError, DeviceError, ArgumentError, ArgumentTypeError: an argument breaks a rule.
+            RecurraError: an argument breaks a rule, or the state is in use by another thread. The state has not moved.
         """
         # The straight way, with the least possible around it; whatever is unusual, or wrong, goes the other way.
         plain = self._plain
@@ -274,7 +274,7 @@ class Stream:
             h, [T, N, H].
 
         Raises:
-            ShapeError, DTypeError, DeviceError, ArgumentError, ArgumentTypeError: an argument breaks a rule.
+            RecurraError: an argument breaks a rule, or the state is in use by another thread. The state has not moved.
         """
         return self._run("Stream.block", (3,), frames, state, resets, out)
 
