@@ -46,8 +46,16 @@ class Resumed {
 
   int useful_threads(long steps) const {
     const long I = q_.input_weight == nullptr ? 0 : q_.inputs;
-    const double around = product_cost<S>(steps * q_.batch, Cell::gates * q_.hidden, I);
-    return threads_for(Loop::cost(q_), steps, around, q_.threads < 0 ? -most_ : most_);
+    const double product = product_cost<S>(steps * q_.batch, Cell::gates * q_.hidden, I);
+    // A few rows wait for the weights: those of the input pass through the caches in every call, from the second level
+    // (200 bytes a nanosecond) only where those of the state have room beside them.
+    const StepCost cost = Loop::cost(q_);
+    const double column = static_cast<double>(cost.vectors) * static_cast<double>(cost.word_vector_bytes);
+    const double bytes = column * static_cast<double>(words<S>(I));
+    const double all = bytes + column * static_cast<double>(cost.words);
+    const double passing = bytes / (all < (1 << 20) ? 200 : 100);
+    const double around = product > passing ? product : passing;
+    return threads_for(cost, steps, around, q_.threads < 0 ? -most_ : most_);
   }
 
   Cell cell_;
