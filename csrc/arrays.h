@@ -50,13 +50,15 @@ const Kernels<S>& kernels() {
 
 // Weights in the order of the kernels, made once for many calls.
 struct Packed {
-  Packed(std::size_t bytes_, const void* table_) : at(take_block(bytes_)), bytes(bytes_), table(table_) {}
+  Packed(std::size_t bytes_, const void* table_, std::size_t element_)
+      : at(take_block(bytes_)), bytes(bytes_), table(table_), element(element_) {}
   Packed(const Packed&) = delete;
   Packed& operator=(const Packed&) = delete;
   ~Packed() { give_block(at, bytes); }
   void* at;
   std::size_t bytes;
-  const void* table;  // the kernels that it was made for
+  const void* table;    // the Kernels<S> that it was made for
+  std::size_t element;  // sizeof(S), which is another for every S
 };
 
 // The sizes of a call, from its first two arrays, and the weights.

@@ -78,7 +78,7 @@ template <class S>
 Packed* pack(const CellSpec& spec, In<S> source, In<S> recurrent_weight, In<S> input_weight) {
   const ForwardCall<S> q = sized_call<S>(spec, 1, source, recurrent_weight, input_weight);
   const Kernels<S>& table = kernels<S>();
-  auto packed = std::make_unique<Packed>(table.packed_bytes(spec, q), &table);
+  auto packed = std::make_unique<Packed>(table.packed_bytes(spec, q), &table, sizeof(S));
   nb::gil_scoped_release release;
   table.pack(spec, q, packed->at);
   return packed.release();  // Python owns it

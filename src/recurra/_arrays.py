@@ -16,7 +16,7 @@ import ml_dtypes
 import numpy as np
 
 from ._dtypes import DType, as_dtype
-from ._errors import DeviceError, DTypeError
+from ._errors import ArgumentTypeError, DeviceError, DTypeError, UnsupportedError
 
 # An array of any library and a module of the Array API standard. Neither has a usable static type yet.
 Array: TypeAlias = Any
@@ -146,6 +146,24 @@ def to_numpy(value: Array) -> np.ndarray[Any, Any]:
     if hasattr(value, "get"):  # CuPy
         return value.get()  # type: ignore[no-any-return]
     return np.asarray(value)
+
+
+def readable(where: str, name: str, value: Any) -> np.ndarray[Any, Any]:
+    """The values of an argument that must be an array, in NumPy. May share memory.
+
+    Raises:
+        ArgumentTypeError: when it is no array.
+        UnsupportedError: when its values cannot be looked at.
+    """
+    if not is_array(value):
+        raise ArgumentTypeError(f"{where}: {name} must be an array, got {type(value).__name__}")
+    try:
+        return to_numpy(value)
+    except (TypeError, RuntimeError) as error:  # what tracers, tensors under vmap, sparse and meta tensors answer
+        raise UnsupportedError(
+            f"{where}: {name} must be a dense array whose values are known (not under jit, grad or vmap), "
+            f"got {type(value).__name__}"
+        ) from error
 
 
 def convert(value: Array, xp: Namespace, device: Any = None) -> Array:

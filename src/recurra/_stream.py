@@ -2,65 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+import sys
+from typing import Any, NoReturn
 
 import numpy as np
 
 from . import _arrays
 from ._arrays import Array
-from ._backends import _cells, _extension, _memory
-from ._errors import ArgumentError, ArgumentTypeError, DeviceError, DTypeError, ShapeError, UnsupportedError
-from ._op import UNKNOWN, ShapedType
-from ._stream_state import StreamState
-from .ops import _rules
-from .ops._descriptor import Descriptor, snapshot
-from .ops.gru import GRUDescriptor
-from .ops.lstm import LSTMDescriptor
-from .ops.rnn import SingleGateRNNDescriptor
+from ._backends import _extension, _memory
+from ._errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DeviceError,
+    DTypeError,
+    GradientError,
+    ShapeError,
+    UnsupportedError,
+)
+from ._stream_layers import Layer, layers_of
+from ._stream_state import StreamState, new_state
 
-_DESCRIPTORS: dict[str, type[Descriptor]] = {
-    "lstm": LSTMDescriptor,
-    "gru": GRUDescriptor,
-    "single_gate_rnn": SingleGateRNNDescriptor,
-}
-# Options that a stream cannot have, and why.
-_REFUSED = {
-    "bidirectional": "the backward direction begins at the end of the sequence, which a stream does not know",
-    "reverse": "it begins at the end of the sequence, which a stream does not know",
-    "training": "a stream keeps no training state",
-    "produce_cell": "state.c has the cell",
-}
-
-
-@dataclass(frozen=True)
-class Layer:
-    """One layer's weights, ready: packed, and the small ones as the kernels take them."""
-
-    op: str
-    cell: _cells.Cell
-    sizes: _rules.Sizes
-    packed: Any
-    types: Mapping[str, ShapedType]
-    arrays: Mapping[str, Array]  # bias, mask, parameters and initial states, memory of its own
-
-    def check(self, where: str, batch: int) -> None:
-        """Refuse a batch that the initial states or the mask do not have."""
-        source = ShapedType((1, batch, self.sizes.I), self.types["source"].dtype)
-        _rules.check(where, {**self.types, "source": source}, self.cell.gates, 1)
+# More numbers than any memory holds: a batch beyond is a mistake, and sizes could overflow.
+_MOST = 2**48
 
 
 class Stream:
     """Recurrent layers that are fed frame by frame, in microseconds.
 
     The weights are copied and packed once, here. A state belongs to one sequence of frames, or a batch of them; states
-    of one stream may be used from several threads at once, each by one thread at a time. A step with `out` takes no
-    memory and packs nothing.
+    of one stream may be used from several threads at once, each by one thread at a time. On NumPy arrays of float32 or
+    float64, a step with `out` takes no memory and packs nothing.
 
     However the frames are cut into steps and blocks, and whatever the number of threads, the results are the same, bit
-    for bit. They equal those of the op to a few units in the last place. Half precision is computed in float32, and
-    so are the states from step to step.
+    for bit. They equal those of the op to a few units in the last place. Half precision is computed in float32; the
+    states are kept in float32 from step to step.
+
+    A stream records no gradients. It is made for the instruction set of the day, and stays on it. Copying one gives
+    the same stream, since nothing can change it; it cannot be pickled.
 
     Make one with `Stream.lstm`, `Stream.gru` or `Stream.single_gate_rnn`. Their arguments are those of the op, for one
     layer, or lists with one entry per layer; `init_state` and `init_cell` are what a state begins with.
@@ -77,12 +56,11 @@ class Stream:
         (100, 1, 8)
     """
 
-    __slots__ = ("_dtype", "_is_plain", "_layers", "_memory", "_where")
+    __slots__ = ("__weakref__", "_dtype", "_layers", "_memory", "_plain")
     _layers: tuple[Layer, ...]
     _memory: _memory.Memory
-    _dtype: Any
-    _is_plain: bool
-    _where: str
+    _dtype: Any  # of the arrays that the kernels take
+    _plain: Any  # the type of the arrays that they take as they are, or None
 
     def __init__(self, *_: Any, **__: Any) -> None:
         raise ArgumentTypeError(
@@ -102,7 +80,7 @@ class Stream:
         peephole: Any = None,
         descriptor: Any = None,
     ) -> Stream:
-        """A stream of LSTM layers.
+        """A stream of LSTM layers. The arrays may be of any library, on any device; they are copied.
 
         Args:
             recurrent_weight: [4H, H], or a list with one for each layer; then the others are lists too, or None.
@@ -187,15 +165,23 @@ class Stream:
         if _extension.native is None:
             raise UnsupportedError(f"{where}: the extension recurra._native must be built (pip install .), got none")
         self = object.__new__(cls)
-        self._where = where
-        layers: list[Layer] = []
-        for i, (arrays, options) in enumerate(_per_layer(where, named, descriptor)):
-            layers.append(_layer(op, where if not isinstance(named["recurrent_weight"], list | tuple)
-                                 else f"{where}: layer {i}", arrays, options, layers))  # fmt: skip
-        self._layers = tuple(layers)
-        self._memory = _memory.memory_of(layers[0].types["source"].dtype)
-        self._is_plain, self._dtype = self._memory.is_plain, self._memory.dtype
+        self._layers = layers_of(op, where, named, descriptor)
+        self._memory = _memory.memory_of(self.dtype)
+        self._dtype = self._memory.dtype
+        self._plain = np.ndarray if self._memory.is_plain else None
         return self
+
+    def __copy__(self) -> Stream:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Stream:
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise ArgumentTypeError(
+            f"Stream: a stream must be made from its weights in each process (StreamState.save keeps where it stands), "
+            f"got a request to pickle {self!r}"
+        )
 
     @property
     def op(self) -> str:
@@ -232,11 +218,12 @@ class Stream:
         """
         if isinstance(batch, bool) or not isinstance(batch, int | np.integer):
             raise ArgumentTypeError(f"Stream.state: batch must be an integer, got {batch!r}")
-        if batch < 0:
-            raise ArgumentError(f"Stream.state: batch must be a number of sequences from 0 on, got {batch}")
+        most = _MOST // max(layer.sizes.I + layer.sizes.G * layer.sizes.H for layer in self._layers)
+        if not 0 <= batch <= most:
+            raise ArgumentError(f"Stream.state: batch must be a number of sequences from 0 to {most}, got {batch}")
         for layer in self._layers:
-            layer.check(self._where, int(batch))
-        return StreamState(self, self._layers, int(batch), self._memory)
+            layer.check("Stream.state", int(batch))
+        return new_state(self, self._layers, int(batch), self._memory)
 
     def step(self, frame: Array, state: StreamState, out: Array | None = None) -> Array:
         """One step of every sequence: the top layer's h after it; the state moves on.
@@ -244,24 +231,33 @@ class Stream:
         Args:
             frame: [N, I], or [I] for a batch of one.
             state: of this stream.
-            out: where the result goes, contiguous, of its shape and dtype, apart from the frame's memory. With it, a
-                step takes no memory.
+            out: where the result goes, of NumPy or torch: contiguous, of the result's shape and dtype, apart from the
+                frame's memory. With it, a step on NumPy arrays of float32 or float64 takes no memory.
 
         Returns:
             h, [N, H] (or [H]), `out` if given, of the frame's library.
 
         Raises:
-            ShapeError, DTypeError, DeviceError, ArgumentError, ArgumentTypeError: an argument breaks a rule.
+            RecurraError: an argument breaks a rule, or the state is in use by another thread. The state has not moved.
         """
         # The straight way, with the least possible around it; whatever is unusual, or wrong, goes the other way.
+        plain = self._plain
         try:
-            if self._is_plain and state.stream is self:
-                result = np.empty(state.frame_shape, self._dtype) if out is None else out
-                state.run(frame, result)
+            if type(frame) is plain and state._stream is self and (out is None or type(out) is plain):
+                result = out
+                if result is None:
+                    result = np.empty(state._result_shapes[frame.ndim - 1], self._dtype)
+                state._step(frame, result)
                 return result
-        except (AttributeError, TypeError, ValueError):
+        except (AttributeError, IndexError, TypeError, ValueError):
             pass
-        return self._run("Stream.step", (1, 2), frame, state, None, out)
+        except RuntimeError:
+            raise state._in_use("Stream.step") from None
+        shared = None if plain is None else _shared(frame, out)
+        if shared is None:
+            return self._run("Stream.step", (1, 2), frame, state, None, out)
+        result = self.step(shared[0], state, shared[1])
+        return sys.modules["torch"].from_numpy(result) if out is None else out
 
     def block(
         self, frames: Array, state: StreamState, *, resets: Array | None = None, out: Array | None = None
@@ -278,7 +274,7 @@ class Stream:
             h, [T, N, H].
 
         Raises:
-            ShapeError, DTypeError, DeviceError, ArgumentError, ArgumentTypeError: an argument breaks a rule.
+            RecurraError: an argument breaks a rule, or the state is in use by another thread. The state has not moved.
         """
         return self._run("Stream.block", (3,), frames, state, resets, out)
 
@@ -287,37 +283,58 @@ class Stream:
         if not isinstance(state, StreamState) or state.stream is not self:
             raise ArgumentTypeError(f"{where}: state must be a state of this stream (stream.state()), got {state!r}")
         source = self._on_cpu(where, "frame" if 1 in ranks else "frames", frames)
-        shape = self._frame_shape(where, ranks, source, state.batch)
-        result = self._memory.new((*shape, self.hidden_sizes[-1]))
-        target = None
-        if out is not None:
-            target = self._on_cpu(where, "out", out)
-            if target.shape != result.shape:
-                raise ShapeError(f"{where}: out must have shape {list(result.shape)}, got {list(target.shape)}")
-            if np.may_share_memory(source, target):
-                raise ArgumentError(f"{where}: out must not share memory with the frames, got two that do")
-            if not target.flags.writeable:
-                raise ArgumentError(f"{where}: out must be writable, got an array that is read-only")
-        flags = None if resets is None else _resets(where, resets, source.shape)
-        state.guarded_run(where, self._memory.taken(source), result, flags)
-        given = self._memory.given(result)
-        if target is not None:
-            target[...] = given
-            return out
-        return _arrays.convert(given, _arrays.namespace(frames), _arrays.device_of(frames))
+        shape = (*self._frame_shape(where, ranks, source, state.batch), self.hidden_sizes[-1])
+        target = None if out is None else self._target(where, out, shape, source)
+        is_direct = target is not None and self._plain is not None and target.dtype == self._dtype
+        result: Array = target if is_direct else self._memory.new(shape)
+        flags = None if resets is None else _flags(where, resets, source.shape)
+        rows = (source.shape[0] if 3 in ranks else 1, state.batch)
+        taken = self._memory.taken(source).reshape(*rows, self.input_size)
+        state._block(where, taken, result.reshape(*rows, shape[-1]), flags)
+        if target is None and isinstance(frames, np.ndarray):
+            return self._memory.given(result)
+        if target is None:
+            return _arrays.convert(self._memory.given(result), _arrays.namespace(frames), _arrays.device_of(frames))
+        if not is_direct:
+            target[...] = self._memory.given(result)
+        return out
 
     def _on_cpu(self, where: str, name: str, array: Any) -> Array:
         """An array as a NumPy array of the same memory, of the stream's dtype."""
-        if not _arrays.is_array(array):
-            raise ArgumentTypeError(f"{where}: {name} must be an array, got {type(array).__name__}")
-        device = _arrays.device_of(array)
-        if device is not None and getattr(device, "type", "cpu") != "cpu":
-            raise DeviceError(f"{where}: {name} must be in the CPU's memory, got an array on {device}")
+        if _arrays.is_array(array):
+            device = _arrays.device_of(array)
+            if device is not None and getattr(device, "type", "cpu") != "cpu":
+                raise DeviceError(f"{where}: {name} must be in the CPU's memory, got an array on {device}")
+            if _arrays.is_torch(array) and array.requires_grad and sys.modules["torch"].is_grad_enabled():
+                raise GradientError(
+                    f"{where}: {name} must need no gradient, which a stream does not record (torch.no_grad, or "
+                    f"detach), got a tensor that requires one"
+                )
+        values = _arrays.readable(where, name, array)
         if str(_arrays.dtype_of(array)) != self.dtype:
             raise DTypeError(
                 f"{where}: {name} must have the dtype of the weights, {self.dtype}, got {_arrays.dtype_of(array)}"
             )
-        return _arrays.to_numpy(array)
+        return values
+
+    def _target(self, where: str, out: Any, shape: tuple[int, ...], source: Array) -> Array:
+        """The array that results go into, in NumPy."""
+        if not isinstance(out, np.ndarray) and not _arrays.is_torch(out):
+            raise ArgumentTypeError(
+                f"{where}: out must be a NumPy array or a tensor of torch, got {type(out).__name__}"
+            )
+        # Asked first: of a tensor in pieces, there may be no view.
+        is_contiguous = out.flags.c_contiguous if isinstance(out, np.ndarray) else out.is_contiguous()
+        if not is_contiguous:
+            raise ArgumentError(f"{where}: out must be contiguous, got an array with gaps or in another order")
+        target = self._on_cpu(where, "out", out)
+        if target.shape != shape:
+            raise ShapeError(f"{where}: out must have shape {list(shape)}, got {list(target.shape)}")
+        if not target.flags.writeable:
+            raise ArgumentError(f"{where}: out must be writable, got an array that is read-only")
+        if np.shares_memory(source, target):
+            raise ArgumentError(f"{where}: out must not share memory with the frames, got two that do")
+        return target
 
     def _frame_shape(self, where: str, ranks: tuple[int, ...], source: Array, batch: int) -> tuple[int, ...]:
         """The shape of the frames without channels."""
@@ -326,63 +343,31 @@ class Stream:
         fits = len(shape) == ranks[-1] and shape[-2] == batch
         if not (one_row or fits) or shape[-1] != self.input_size:
             name, form = ("frame", "[N, I]") if 1 in ranks else ("frames", "[T, N, I]")
-            wanted = [*(["T"] if 3 in ranks else []), batch, self.input_size]
-            raise ShapeError(f"{where}: {name} must have shape {form} = {wanted}, got {list(shape)}".replace("'", ""))
+            wanted = f"[{'T, ' if 3 in ranks else ''}{batch}, {self.input_size}]"
+            raise ShapeError(f"{where}: {name} must have shape {form} = {wanted}, got {list(shape)}")
         return tuple(shape[:-1])
 
 
-def _per_layer(where: str, named: Mapping[str, Any], descriptor: Any) -> list[tuple[dict[str, Any], Any]]:
-    """The arguments of each layer."""
-    first = named["recurrent_weight"]
-    if not isinstance(first, list | tuple):
-        return [({k: v for k, v in named.items() if v is not None}, descriptor)]
-    if not first:
-        raise ArgumentError(f"{where}: recurrent_weight must have an entry for each layer, got none")
-    everything = {**named, "descriptor": descriptor}
-    for name, value in everything.items():
-        if value is None or (name == "descriptor" and isinstance(value, Descriptor)):
-            everything[name] = [value] * len(first)
-        elif not isinstance(value, list | tuple) or len(value) != len(first):
-            got = f"{len(value)} entries" if isinstance(value, list | tuple) else type(value).__name__
-            raise ArgumentError(f"{where}: {name} must be a list of {len(first)}, one for each layer, got {got}")
-    return [
-        ({k: everything[k][i] for k in named if everything[k][i] is not None}, everything["descriptor"][i])
-        for i in range(len(first))
-    ]
+def _shared(frame: Any, out: Any) -> tuple[Array, Array | None] | None:
+    """Tensors of torch as NumPy arrays of the same memory, quickly; None where it takes more than a look."""
+    torch = sys.modules.get("torch")
+    if torch is None or type(frame) is not torch.Tensor or not (out is None or type(out) is torch.Tensor):
+        return None
+    try:
+        return frame.numpy(), None if out is None else out.numpy()
+    except (RuntimeError, TypeError):  # it needs a gradient, is on a device, sparse, of bfloat16, …
+        return None
 
 
-def _layer(op: str, where: str, given: Mapping[str, Any], descriptor: Any, below: Sequence[Layer]) -> Layer:
-    options: Any = snapshot(where, descriptor, _DESCRIPTORS[op])
-    for field, reason in _REFUSED.items():
-        if getattr(options, field, False):
-            raise ArgumentError(f"{where}: descriptor.{field} must be False: {reason}, got True")
-    arrays = {name: _own(where, name, value) for name, value in given.items()}
-    if "recurrent_weight" not in arrays:
-        raise ArgumentTypeError(f"{where}: recurrent_weight must be an array, got None")
-    cell = _cells.cell_of(options)
-    dtype = _arrays.dtype_of(arrays["recurrent_weight"])
-    types = {name: ShapedType(a.shape, _arrays.dtype_of(a)) for name, a in arrays.items()}
-    types = {"source": ShapedType((1, UNKNOWN, UNKNOWN), dtype), **types}
-    sizes = _rules.check(where, types, cell.gates, 1)
-    if below and (below[-1].sizes.H, below[-1].types["source"].dtype) != (sizes.I, dtype):
-        raise ShapeError(
-            f"{where}: input_weight must take what the layer below gives, {below[-1].sizes.H} channels of "
-            f"{below[-1].types['source'].dtype}, got {sizes.I} of {dtype}"
-        )
-    R, W = arrays.pop("recurrent_weight"), arrays.pop("input_weight", None)
-    packed = _memory.memory_of(dtype).packed(cell, R, W, sizes.I)
-    return Layer(op, cell, sizes, packed, types, arrays)
-
-
-def _own(where: str, name: str, value: Any) -> Array:
-    """A copy in NumPy: what the user does to the array later is none of the stream's business."""
-    if not _arrays.is_array(value):
-        raise ArgumentTypeError(f"{where}: {name} must be an array, got {type(value).__name__}")
-    return np.array(_arrays.to_numpy(value))
-
-
-def _resets(where: str, resets: Any, shape: tuple[int, ...]) -> Array:
-    flags = _arrays.to_numpy(resets) if _arrays.is_array(resets) else np.asarray(resets)
+def _flags(where: str, resets: Any, shape: tuple[int, ...]) -> Array:
+    """Resets as the kernels take them, from an array or lists."""
+    if isinstance(resets, list | tuple):
+        try:
+            flags = np.array(resets, dtype=None if resets else np.bool_)
+        except ValueError:  # lists of different lengths
+            raise ArgumentTypeError(f"{where}: resets must hold booleans, got {resets!r}") from None
+    else:
+        flags = _arrays.readable(where, "resets", resets)
     if flags.dtype != np.bool_:
         raise DTypeError(f"{where}: resets must be bool, got {flags.dtype}; write resets != 0")
     if flags.shape != shape[:2]:

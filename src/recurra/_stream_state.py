@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+import hashlib
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -13,30 +14,48 @@ from ._backends import _memory, _native_calls
 from ._errors import ArgumentError, ArgumentTypeError, DTypeError, FileFormatError, ShapeError
 
 if TYPE_CHECKING:
-    from ._stream import Layer, Stream
+    from ._stream import Stream
+    from ._stream_layers import Layer
 
-FORMAT, VERSION = "recurra-stream-state", "1"
-# Steps that a block takes at a time: enough to read the input weights rarely, and few enough to stay in the caches.
-_STEPS = 32
+FORMAT, VERSION = "recurra-stream-state", 1
+# Rows of frames that are projected at a time, and steps: enough to read the input weights rarely, and few enough that
+# what goes from layer to layer stays in the caches.
+_ROWS, _STEPS = 512, 32
 
 
 class StreamState:
-    """The state of a batch of sequences in a stream. Made by `Stream.state`; one thread at a time may use it."""
+    """Where a batch of sequences stands in a stream: h and c of every layer. One thread at a time may use it.
 
-    __slots__ = ("_initial", "_kept", "_layers", "_memory", "_stack", "batch", "frame_shape", "run", "stream")
+    Made by `Stream.state`. A copy, also one by Python's `copy`, goes on from the same point; `save` and `load` are for
+    other processes, since a state cannot be pickled.
+    """
 
-    def __init__(self, stream: Stream, layers: Sequence[Layer], batch: int, memory: _memory.Memory) -> None:
-        self.stream, self.batch, self._layers, self._memory = stream, batch, tuple(layers), memory
-        self._stack = memory.stack(batch, _STEPS, _native_calls.team())
-        self._kept: list[Any] = []  # what the kernels read as long as the stack lives
-        self._initial = [self._add(layer) for layer in layers]
-        self.frame_shape = (batch, layers[-1].sizes.H)
-        self.run = self._stack.run
-        self.reset()
+    __slots__ = (
+        "__weakref__",
+        "_batch",
+        "_initial",
+        "_layers",
+        "_memory",
+        "_result_shapes",
+        "_stack",
+        "_step",
+        "_stream",
+    )
+    _stream: Stream
+    _layers: Sequence[Layer]
+    _batch: int
+    _memory: _memory.Memory
+    _stack: Any
+    _step: Any
+    _initial: list[list[Array]]  # what the states begin with: h and c of every layer
+    _result_shapes: tuple[tuple[int, ...], ...]  # of a step, by the rank of its frame
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        raise ArgumentTypeError("StreamState: a state must be made by stream.state(), got a direct call")
 
     def _add(self, layer: Layer) -> list[Array]:
         """Put a layer on the stack; what its states begin with."""
-        s, wide, arrays = layer.sizes, (self.batch, layer.sizes.H), layer.arrays
+        s, wide, arrays = layer.sizes, (self._batch, layer.sizes.H), layer.arrays
         taken = self._memory.taken
         bias, mask, params = (arrays.get(name or "") for name in ("bias", "mask", layer.cell.params))
         if bias is not None:
@@ -45,7 +64,6 @@ class StreamState:
             mask = taken(np.broadcast_to(mask[0] if mask.ndim == 3 else mask, wide))
         if params is not None:
             params = taken(params)
-        self._kept += [layer.packed, bias, mask, params]
         has_input_weight = "input_weight" in layer.types
         self._stack.add(layer.cell.spec, layer.packed, s.I, s.H, has_input_weight, bias, mask, params)
         names = ("init_state", "init_cell") if s.G == 4 else ("init_state",)
@@ -57,13 +75,32 @@ class StreamState:
             made[...] = array.reshape(array.shape[-2:])
         return made
 
-    def __repr__(self) -> str:
-        return f"<StreamState of {self.stream!r}, batch {self.batch}>"
+    @property
+    def stream(self) -> Stream:
+        """The stream that it belongs to."""
+        return self._stream
 
-    def guarded_run(self, where: str, frames: Array, out: Array, resets: Array | None) -> None:
-        """Run steps; frames and out as the kernels take them."""
+    @property
+    def batch(self) -> int:
+        """How many sequences it holds side by side."""
+        return self._batch
+
+    def __repr__(self) -> str:
+        return f"<StreamState of {self._stream!r}, batch {self._batch}>"
+
+    def __copy__(self) -> StreamState:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> StreamState:
+        return self.copy()
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise ArgumentTypeError(f"StreamState: a state must be written by save, got a request to pickle {self!r}")
+
+    def _block(self, where: str, frames: Array, out: Array, resets: Array | None) -> None:
+        """Run steps; [T, N, I] and [T, N, H] as the kernels take them."""
         try:
-            self._stack.run(frames, out, resets)
+            self._stack.block(frames, out, resets)
         except RuntimeError:
             raise self._in_use(where) from None
 
@@ -104,7 +141,7 @@ class StreamState:
         """Set the states, for instance to those after a call of the op; None leaves one as it is.
 
         Args:
-            h, c: [N, H], or a sequence with one for each layer.
+            h, c: [N, H] of the stream's dtype or that of `state.h`, or a sequence with one for each layer.
 
         Raises:
             ShapeError, DTypeError, ArgumentError, ArgumentTypeError: an argument breaks a rule.
@@ -114,7 +151,7 @@ class StreamState:
             if given is None:
                 continue
             if which == 1 and len(self._initial[0]) == 1:
-                raise ArgumentError(f"StreamState.set: c must be None: {self.stream.op} has no cell, got one")
+                raise ArgumentError(f"StreamState.set: c must be None: {self._stream.op} has no cell, got one")
             layers = given if isinstance(given, list | tuple) else [given]
             if len(layers) != len(states):
                 raise ArgumentError(
@@ -124,17 +161,16 @@ class StreamState:
                 arrays[which][...] = self._checked(name, value, arrays[which])
         self._put("set", states)
 
-    @staticmethod
-    def _checked(name: str, value: Any, like: Array) -> Array:
-        if not _arrays.is_array(value):
-            raise ArgumentTypeError(f"StreamState.set: {name} must be an array, got {type(value).__name__}")
-        if not _arrays.dtype_of(value).is_float:
-            raise DTypeError(f"StreamState.set: {name} must be floating, got {_arrays.dtype_of(value)}")
-        if tuple(value.shape) != like.shape:
+    def _checked(self, name: str, value: Any, like: Array) -> Array:
+        array = _arrays.readable("StreamState.set", name, value)
+        dtypes = dict.fromkeys((self._stream.dtype, str(like.dtype)))
+        if str(_arrays.dtype_of(array)) not in dtypes:
+            raise DTypeError(f"StreamState.set: {name} must be {' or '.join(dtypes)}, got {_arrays.dtype_of(array)}")
+        if array.shape != like.shape:
             raise ShapeError(
-                f"StreamState.set: {name} must have shape [N, H] = {list(like.shape)}, got {list(value.shape)}"
+                f"StreamState.set: {name} must have shape [N, H] = {list(like.shape)}, got {list(array.shape)}"
             )
-        return _arrays.to_numpy(value)
+        return array
 
     def reset(self, rows: Any = None) -> None:
         """Back to the beginning, for all rows of the batch or some.
@@ -157,26 +193,33 @@ class StreamState:
         self._put("reset", states)
 
     def _rows(self, rows: Any) -> Array:
-        chosen = _arrays.to_numpy(rows) if _arrays.is_array(rows) else np.asarray(rows)
+        is_array = _arrays.is_array(rows)
+        try:
+            chosen = _arrays.readable("StreamState.reset", "rows", rows) if is_array else np.asarray(rows)
+        except ValueError:  # lists of different lengths
+            chosen = np.empty((0, 0))
+        if chosen.ndim == 1 and not chosen.size and not is_array:
+            chosen = chosen.astype(np.int64)
         if chosen.dtype == np.bool_ and chosen.ndim == 1:
-            if chosen.shape != (self.batch,):
+            if len(chosen) != self._batch:
                 raise ArgumentError(
-                    f"StreamState.reset: rows must be {self.batch} booleans, one for each row, got {len(chosen)}"
+                    f"StreamState.reset: rows must be {self._batch} booleans, one for each row, got {len(chosen)}"
                 )
             return chosen
-        if chosen.size == 0 and chosen.ndim == 1:
-            return np.zeros(0, np.int64)
         if chosen.dtype.kind not in "iu" or chosen.ndim > 1:
             raise ArgumentTypeError(f"StreamState.reset: rows must be None, rows, or booleans, got {rows!r}")
-        wrong = chosen[(chosen < 0) | (chosen >= self.batch)] if chosen.ndim else chosen
-        if (chosen.ndim and wrong.size) or (not chosen.ndim and not 0 <= int(chosen) < self.batch):
-            raise ArgumentError(f"StreamState.reset: rows must be from 0 to {self.batch - 1}, got {rows!r}")
-        return np.atleast_1d(chosen)
+        chosen = np.atleast_1d(chosen)
+        if ((chosen < 0) | (chosen >= self._batch)).any():
+            raise ArgumentError(
+                f"StreamState.reset: rows must be below the batch, {self._batch}, and from 0 on, got {rows!r}"
+            )
+        return chosen
 
     def copy(self) -> StreamState:
         """Another state of the same stream that stands where this one does."""
-        other = StreamState(self.stream, self._layers, self.batch, self._memory)
-        other._put("copy", self._states("copy"))
+        states = self._states("copy")
+        other = new_state(self._stream, self._layers, self._batch, self._memory)
+        other._put("copy", states)
         return other
 
     # ---- files
@@ -185,8 +228,9 @@ class StreamState:
         """Write the state to a file (safetensors). The file appears under its name only when it is whole."""
         from safetensors.numpy import save as to_bytes
 
-        tensors = {f"{i}.{name}": a for i, arrays in enumerate(self._states("save")) for name, a in zip("hc", arrays)}  # noqa: B905
-        content = to_bytes(tensors, {"format": FORMAT, "version": VERSION, "op": self.stream.op})
+        tensors = _named(self._states("save"))
+        told = {"format": FORMAT, "version": str(VERSION), "op": self._stream.op, "sha256": _digest(tensors)}
+        content = to_bytes(tensors, told)
         with _file.whole(path) as file:
             file.write(content)
 
@@ -198,14 +242,13 @@ class StreamState:
             ShapeError, DTypeError: the file's state does not fit this one, which stays as it was.
         """
         op, tensors = _read(path)
-        if op != self.stream.op:
-            raise FileFormatError(f"StreamState.load: the file must hold a state of {self.stream.op}, got one of {op}")
+        if op != self._stream.op:
+            raise FileFormatError(f"StreamState.load: the file must hold a state of {self._stream.op}, got one of {op}")
         states = self._states("load")
-        wanted = {f"{i}.{name}": a for i, arrays in enumerate(states) for name, a in zip("hc", arrays)}  # noqa: B905
+        wanted = _named(states)
         if tensors.keys() != wanted.keys():
-            raise FileFormatError(
-                f"StreamState.load: the file must hold {len(states)} layers, got {', '.join(sorted(tensors)) or 'none'}"
-            )
+            got = ", ".join(sorted(tensors)) or "nothing"
+            raise FileFormatError(f"StreamState.load: the file must hold {', '.join(wanted)}, got {got}")
         for name, array in wanted.items():
             found = tensors[name]
             if found.shape != array.shape:
@@ -218,22 +261,51 @@ class StreamState:
         self._put("load", states)
 
 
+def new_state(stream: Stream, layers: Sequence[Layer], batch: int, memory: _memory.Memory) -> StreamState:
+    """A state of these layers, at its beginning."""
+    self = object.__new__(StreamState)
+    self._stream, self._layers, self._batch, self._memory = stream, layers, batch, memory
+    self._stack = memory.stack(batch, max(1, min(_STEPS, _ROWS // max(batch, 1))), _native_calls.team())
+    self._initial = [self._add(layer) for layer in layers]
+    self._step = self._stack.step
+    hidden = layers[-1].sizes.H
+    self._result_shapes = ((hidden,), (batch, hidden))
+    self.reset()
+    return self
+
+
+def _named(states: Sequence[Sequence[Array]]) -> dict[str, Array]:
+    """The arrays of all layers under the names that they have in a file."""
+    return {f"{i}.{name}": a for i, arrays in enumerate(states) for name, a in zip("hc", arrays, strict=False)}
+
+
+def _digest(tensors: Mapping[str, Array]) -> str:
+    """What tells whether a file's tensors are those that were written."""
+    found = hashlib.sha256()
+    for name, array in sorted(tensors.items()):
+        found.update(f"{name} {array.dtype.str} {array.shape} ".encode())
+        found.update(np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()
+
+
 def _read(path: Any) -> tuple[str, dict[str, Array]]:
     """The op and the tensors of a file that `save` wrote."""
-    from safetensors import SafetensorError, safe_open
+    from safetensors import safe_open
 
+    where = "StreamState.load: the file must"
     try:
         with safe_open(path, framework="np") as file:
             told = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
-    except SafetensorError as error:
-        raise FileFormatError(
-            f"StreamState.load: the file must be one that save wrote, got a damaged one: {error}"
-        ) from None
+    except OSError:  # it is not there, or not to be read
+        raise
+    except Exception as error:  # safetensors answers damage with what it meets
+        raise FileFormatError(f"{where} be one that save wrote, got a damaged one: {error}") from error
     if told.get("format") != FORMAT:
-        raise FileFormatError(f"StreamState.load: the file must be a stream's state, got {told.get('format')!r}")
-    if told.get("version") != VERSION:
-        raise FileFormatError(
-            f"StreamState.load: the file must be of version {VERSION}, got {told.get('version')!r}: it is newer"
-        )
+        raise FileFormatError(f"{where} be a stream's state, got {told.get('format')!r}")
+    version = told.get("version", "")
+    if not version.isdecimal() or int(version) > VERSION:
+        raise FileFormatError(f"{where} have version {VERSION} or lower, got {version!r}; update recurra")
+    if told.get("sha256") != _digest(tensors):
+        raise FileFormatError(f"{where} hold the state that was saved, got a wrong checksum")
     return told.get("op", ""), tensors

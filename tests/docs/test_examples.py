@@ -30,6 +30,7 @@ def test_examples_are_found() -> None:
         "docs/graph.md",
         "docs/errors.md",
         "docs/porting-from-swift.md",
+        "docs/streaming.md",
         "docs/ops/lstm.md",
     } <= names
 
@@ -115,4 +116,6 @@ def test_docstring_examples_are_true(example: doctest.DocTest) -> None:
 
 
 def test_docstring_examples_are_found() -> None:
-    assert {"recurra._graph.Graph", "recurra.ops.lstm.build.lstm"} <= {test.name for test in _doctests()}
+    assert {"recurra._graph.Graph", "recurra._stream.Stream", "recurra.ops.lstm.build.lstm"} <= {
+        test.name for test in _doctests()
+    }

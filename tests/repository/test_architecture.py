@@ -26,7 +26,7 @@ LAYERS = [
     {"ops"},
     {"_backends"},
     {"_file"},
-    {"_stream", "_stream_state"},
+    {"_stream", "_stream_layers", "_stream_state"},
     {"_executable"},
     {"_explain", "_graph"},
 ]

@@ -66,7 +66,7 @@ def gru(
         (5, 2, 8)
     """
     snap = snapshot("gru", descriptor, GRUDescriptor)
-    _warn_of_idle_bias("gru", secondary_bias, snap)
+    warn_of_idle_bias("gru", secondary_bias, snap)
     named = {
         "source": source,
         "recurrent_weight": recurrent_weight,
@@ -83,13 +83,14 @@ def gru(
     return results(GRUResults, *_call.chosen(("h", "z"), outputs, wanted))
 
 
-def _warn_of_idle_bias(op: str, secondary_bias: Any, descriptor: GRUDescriptor) -> None:
+def warn_of_idle_bias(op: str, secondary_bias: Any, descriptor: GRUDescriptor, stacklevel: int = 3) -> None:
+    """Warn of a secondary bias that plays no part, at the line of the user's call."""
     if secondary_bias is not None and not descriptor.reset_after:
         warnings.warn(
             f"{op}: secondary_bias is used only with reset_after, and the descriptor has reset_after=False: "
             "it is ignored and its gradient is zero",
             RecurraWarning,
-            stacklevel=3,
+            stacklevel=stacklevel,
         )
 
 
