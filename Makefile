@@ -1,10 +1,14 @@
-# demo    forecasts a CO2 record; needs Python 3.10+ with venv, a C++ compiler and make
-# test    runs the tests                      make test PYTEST_ARGS='-k lstm -x'
-# check   formatting, lint, types and docs, as CI runs them
-# bench   runs the benchmarks                 make bench BENCH_ARGS='--quick --op lstm'
-# docs    builds the pages into site/
-# format  rewrites the sources in the house format
-# clean   removes everything that the above made, .venv included
+# demo      forecasts a CO2 record; needs Python 3.10+ with venv, a C++ compiler and make
+# test      runs the tests                      make test PYTEST_ARGS='-k lstm -x'
+# check     formatting, lint, types and docs, as CI runs them
+# sanitize  the kernels under AddressSanitizer, UndefinedBehaviorSanitizer and ThreadSanitizer
+# clang     builds with clang, warnings as errors and threads of our own, and runs the kernel tests on that
+# arm64     builds for 64-bit Arm with a cross compiler, and checks the kernels in an emulator
+# wheel     makes the wheel in dist/, and checks it for every Python that it is for
+# bench     runs the benchmarks                 make bench BENCH_ARGS='--quick --op lstm'
+# docs      builds the pages into site/
+# format    rewrites the sources in the house format
+# clean     removes everything that the above made, .venv included
 #
 # All of it lives in .venv, made with PYTHON. After a change of PYTHON: make clean.
 
@@ -18,6 +22,7 @@ PIP := $(BIN)/python -m pip --quiet
 # What build-system.requires of pyproject.toml says (pip compares), and the two programs that it drives.
 BUILD_TOOLS := 'scikit-build-core>=1.1,<2' 'nanobind>=3.1,<4' cmake ninja
 CPP := $(wildcard csrc/*.cpp csrc/*.h src/recurra/kernels/*.h src/recurra/ops/*/*.h)
+CPP_OTHER := benchmarks/ceiling.cpp tests/native/check_kernels.cpp
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
@@ -25,7 +30,7 @@ export NO_MKDOCS_2_WARNING := 1
 unexport PYTHONPATH PYTHONHOME
 
 .DELETE_ON_ERROR:
-.PHONY: demo test check bench docs format clean
+.PHONY: demo test check sanitize clang arm64 wheel bench docs format clean
 
 demo: $(VENV)/.with-plot
 	$(BIN)/python examples/forecast_co2.py
@@ -38,8 +43,20 @@ check: $(VENV)/.with-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/clang-format --dry-run -Werror $(CPP) benchmarks/ceiling.cpp
+	$(BIN)/clang-format --dry-run -Werror $(CPP) $(CPP_OTHER)
 	$(BIN)/mkdocs build --quiet --strict
+
+sanitize: $(VENV)/.with-test
+	BIN=$(BIN) tests/builds/sanitize.sh
+
+clang: $(VENV)/.with-test
+	BIN=$(BIN) tests/builds/clang.sh
+
+arm64: $(VENV)/.with-test
+	BIN=$(BIN) tests/builds/arm64.sh
+
+wheel: $(VENV)/.with-dev
+	BIN=$(BIN) tests/builds/wheel.sh
 
 bench: $(VENV)/.with-test
 	$(BIN)/python benchmarks/run.py $(BENCH_ARGS)
@@ -50,10 +67,10 @@ docs: $(VENV)/.with-dev
 format: $(VENV)/.with-dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
-	$(BIN)/clang-format -i $(CPP) benchmarks/ceiling.cpp
+	$(BIN)/clang-format -i $(CPP) $(CPP_OTHER)
 
 clean:
-	rm -rf $(VENV) build site demo-output .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) build dist site demo-output .mypy_cache .pytest_cache .ruff_cache
 	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.made:

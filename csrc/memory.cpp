@@ -1,5 +1,8 @@
 #include "memory.h"
 
+#include <pthread.h>
+
+#include <cstdint>
 #include <cstdlib>
 #include <mutex>
 #include <new>
@@ -12,9 +15,16 @@
 namespace recurra {
 namespace {
 
-constexpr std::size_t line = 64, huge_page = std::size_t{2} << 20;
-constexpr std::size_t smallest_kept = std::size_t{64} << 10;  // below, malloc keeps its memory by itself
-constexpr std::size_t most_kept = std::size_t{512} << 20;     // of all blocks together
+constexpr std::size_t line = 128, huge_page = std::size_t{2} << 20;
+#if defined(RECURRA_SANITIZED)
+// Each block as large as it was asked for, and none used twice: a sanitizer sees who goes beyond it, or comes too late.
+constexpr bool is_exact = true;
+#else
+constexpr bool is_exact = false;
+#endif
+// Below, malloc keeps its memory by itself.
+constexpr std::size_t smallest_kept = is_exact ? SIZE_MAX : std::size_t{64} << 10;
+constexpr std::size_t most_kept = std::size_t{512} << 20;  // of all blocks together
 
 struct Block {
   void* at;
@@ -27,14 +37,19 @@ struct Kept {
   std::size_t bytes = 0;
 };
 
-// Never destroyed: arrays may give their memory back after the end of main().
+// Never destroyed: arrays may give their memory back after the end of main(). A fork waits until no thread changes it:
+// the child would inherit the lock of a thread that it does not have.
 Kept& kept() {
-  static Kept* const all = new Kept;
+  static Kept* const all = [] {
+    pthread_atfork([] { kept().mutex.lock(); }, [] { kept().mutex.unlock(); }, [] { kept().mutex.unlock(); });
+    return new Kept;
+  }();
   return *all;
 }
 
 // Sizes are rounded up to an eighth of their power of two, so that calls of similar sizes share blocks.
 std::size_t rounded(std::size_t bytes) {
+  if (is_exact) return bytes;
   std::size_t power = line;
   while (power * 2 <= bytes) power *= 2;
   const std::size_t step = power / 8 > line ? power / 8 : line;
@@ -42,10 +57,10 @@ std::size_t rounded(std::size_t bytes) {
 }
 
 void* fresh(std::size_t bytes) {
-  const bool large = bytes >= 2 * huge_page;
+  const bool large = bytes >= 2 * huge_page && !is_exact;
   const std::size_t unit = large ? huge_page : line;
-  void* at = std::aligned_alloc(unit, (bytes + unit - 1) / unit * unit);
-  if (at == nullptr) throw std::bad_alloc();
+  void* at = nullptr;
+  if (posix_memalign(&at, unit, is_exact ? bytes : (bytes + unit - 1) / unit * unit) != 0) throw std::bad_alloc();
 #if defined(__linux__)
   if (large) madvise(at, bytes, MADV_HUGEPAGE);  // advice: where it is refused, small pages do as well
 #endif

@@ -6,7 +6,7 @@
 // pages cost more than the arithmetic on them (the kernel clears each at its first touch).
 namespace recurra {
 
-// At least `bytes` bytes, aligned to 64; not cleared. Throws std::bad_alloc.
+// At least `bytes` bytes, aligned to 128 (two lines, that are fetched as a pair); not cleared. Throws std::bad_alloc.
 void* take_block(std::size_t bytes);
 // `bytes` as it was asked for.
 void give_block(void* block, std::size_t bytes);

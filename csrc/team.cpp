@@ -9,6 +9,7 @@
 #else
 #include <condition_variable>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 #endif
@@ -19,16 +20,15 @@ namespace {
 std::atomic<bool> is_forked{false};
 
 #if !defined(_OPENMP)
-// Workers that sleep between calls. One call at a time has them; another that comes meanwhile runs alone.
+// Workers that sleep between calls. One call at a time has them; another that comes meanwhile, or from the inside of
+// the first, runs alone.
 class Pool {
  public:
   void run(int threads, void (*body)(void*, int, int), void* context) {
-    const std::unique_lock<std::mutex> owner(in_use_, std::try_to_lock);
-    if (!owner.owns_lock()) return body(context, 0, 1);
+    if (in_use_.exchange(true, std::memory_order_acquire)) return body(context, 0, 1);
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      while (static_cast<int>(workers_.size()) < threads - 1)
-        workers_.emplace_back([this, rank = static_cast<int>(workers_.size()) + 1] { work(rank); });
+      threads = grow_to(threads);
       body_ = body;
       context_ = context;
       size_ = threads;
@@ -37,11 +37,25 @@ class Pool {
     }
     wake_.notify_all();
     body(context, 0, threads);
-    std::unique_lock<std::mutex> lock(mutex_);
-    done_.wait(lock, [this] { return left_ == 0; });
+    {
+      std::unique_lock<std::mutex> lock(mutex_);
+      done_.wait(lock, [this] { return left_ == 0; });
+    }
+    in_use_.store(false, std::memory_order_release);
   }
 
  private:
+  // The size of the team that there is then: a system that has no further thread to give leaves it as it was.
+  int grow_to(int threads) {
+    try {
+      while (static_cast<int>(workers_.size()) < threads - 1)
+        workers_.emplace_back([this, rank = static_cast<int>(workers_.size()) + 1] { work(rank); });
+    } catch (const std::system_error&) {
+      threads = static_cast<int>(workers_.size()) + 1;
+    }
+    return threads;
+  }
+
   void work(int rank) {
     unsigned long seen = 0;
     for (;;) {
@@ -59,7 +73,8 @@ class Pool {
     }
   }
 
-  std::mutex in_use_, mutex_;
+  std::atomic<bool> in_use_{false};
+  std::mutex mutex_;
   std::condition_variable wake_, done_;
   std::vector<std::thread> workers_;
   void (*body_)(void*, int, int) = nullptr;

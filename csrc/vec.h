@@ -7,8 +7,10 @@
 
 #if defined(__x86_64__)
 #pragma GCC diagnostic push
+#if !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // GCC 12 finds its own intrinsics guilty (bug 105593)
 #pragma GCC diagnostic ignored "-Wuninitialized"
+#endif
 #include <immintrin.h>
 #pragma GCC diagnostic pop
 #endif
