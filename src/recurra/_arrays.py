@@ -57,13 +57,25 @@ def is_torch(value: Array) -> bool:
 
 
 def is_traced(value: Array) -> bool:
-    """Whether the values cannot be looked at: JAX inside `jit`, `grad` or `vmap`, and torch under its own tracers."""
+    """Whether what is computed is recorded, to be repeated with other values: JAX's and torch's tracers."""
     if is_jax(value):
         return isinstance(value, sys.modules["jax"].core.Tracer)
     if is_torch(value):
         torch = sys.modules["torch"]
         return bool(torch.compiler.is_compiling()) or value.is_meta or type(value).__name__ == "FakeTensor"
     return False
+
+
+def is_transformed(value: Array) -> bool:
+    """Whether this stands for a value inside `jit`, `grad`, `vmap`, … of JAX or torch.func, and is none outside."""
+    if is_torch(value):
+        return bool(sys.modules["torch"]._C._functorch.is_functorch_wrapped_tensor(value))
+    return is_jax(value) and is_traced(value)
+
+
+def is_readable(value: Array) -> bool:
+    """Whether the values can be looked at."""
+    return not (is_traced(value) or is_transformed(value))
 
 
 def device_of(value: Array) -> Any:
@@ -155,6 +167,11 @@ def convert(value: Array, xp: Namespace, device: Any = None) -> Array:
             return value
         return array_api_compat.to_device(value, device)
     return constant(xp, to_numpy(value) if is_array(value) else value, device)
+
+
+def detached(value: Array) -> Array:
+    """The array without torch's record of how it was computed."""
+    return value.detach() if is_torch(value) else value
 
 
 def copy(value: Array) -> Array:

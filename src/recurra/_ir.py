@@ -221,12 +221,12 @@ def own_array(value: Any, dtype: Any, where: str) -> Array:
     if isinstance(value, Tensor):
         raise ArgumentTypeError(f"{where} must be an array or numbers, got {value!r}")
     if _arrays.is_array(value):
-        if _arrays.is_traced(value):
+        if not _arrays.is_readable(value):
             raise ArgumentTypeError(
                 f"{where} must be known when the graph is built, got {value!r}, which is traced; use a placeholder"
             )
         copied = _arrays.copy(np.asarray(value) if isinstance(value, np.generic) else value)
-        copied = copied.detach() if _arrays.is_torch(copied) else copied
+        copied = _arrays.detached(copied)
         as_dtype(copied.dtype, where)
         return copied if wanted is None else _arrays.cast(_arrays.namespace(copied), copied, wanted)
     try:

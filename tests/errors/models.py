@@ -67,6 +67,12 @@ def traced_draw() -> Any:
     return jax.jit(lambda fed: graph.run({x: fed}, noisy))(jax.numpy.ones(2))
 
 
+def traced_assignment() -> Any:
+    model = Model()
+    doubled = model.graph.assign(model.w, model.w * 2)
+    return jax.jit(lambda fed: model.graph.run({model.x: fed}, model.y, [doubled]))(jax.numpy.ones((1, 3)))
+
+
 def load(state: Any) -> None:
     Model().graph.load_state_dict(state)
 

@@ -27,6 +27,7 @@ from errors.models import (
     retype_a_feed,
     run_with,
     swap,
+    traced_assignment,
     traced_draw,
 )
 from errors.recurrent_calls import gradient_of_mask
@@ -162,6 +163,13 @@ RUNNING = [
         GraphError,
         "run: random ops must have a seed where the run is traced, got one without: it would draw once, and every "
         "later call would repeat it",
+    ),
+    Mistake(
+        "assignment under a tracer",
+        traced_assignment,
+        GraphError,
+        "run: variables must not be assigned where the run is traced, got an assignment to w: make the new value a "
+        "target, and assign it outside",
     ),
     Mistake(
         "no target",

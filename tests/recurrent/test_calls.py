@@ -281,3 +281,16 @@ def test_graph_methods_take_constants_of_their_graph() -> None:
     out = graph.lstm(SOURCE, R, input_weight=W)
     assert isinstance(out.h, recurra.Tensor)
     np.testing.assert_array_equal(graph.run({}, out.h), lstm().h)
+
+
+def test_lengths_and_indices_may_be_mapped_by_torch() -> None:
+    x, weight = torch.from_numpy(np.stack([SOURCE, -SOURCE])), torch.from_numpy(R)
+    lengths = torch.tensor([[5, 0, 2], [1, 5, 4]])
+
+    def last(source, lengths, row):
+        h = recurra.lstm(source, weight, input_weight=torch.from_numpy(W), lengths=lengths).h
+        return recurra.ops.gather(h, row)
+
+    mapped = torch.func.vmap(last)(x, lengths, torch.tensor([3, 0]))
+    for i, row in enumerate((3, 0)):
+        torch.testing.assert_close(mapped[i], last(x[i], lengths[i], torch.tensor(row)))
