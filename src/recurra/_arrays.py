@@ -144,6 +144,28 @@ def constant(xp: Namespace, value: Any, device: Any = None) -> Array:
     return xp.asarray(array) if device is None else xp.asarray(array, device=device)
 
 
+def from_numbers(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
+    """Python's numbers, nested in lists, as a NumPy array of this dtype, or of their own.
+
+    Raises:
+        TypeError, ValueError, OverflowError: they are no numbers, or the dtype would make others of them. Floats may
+            be rounded, and become infinite.
+    """
+    array = np.array(value)
+    is_large = array.dtype == object and all(type(v) is int for v in array.flat)  # integers beyond 64 bits
+    if array.dtype.kind not in "biufc" and not is_large:
+        raise ValueError("not numbers")
+    if dtype is None:
+        return array.astype(np.float32) if array.dtype == np.float64 else array
+    if array.dtype.kind == "c" and dtype.kind != "complex":
+        raise ValueError("complex numbers")
+    with np.errstate(all="ignore"):
+        made = array.astype(dtype.numpy)
+    if dtype.kind in ("bool", "int", "uint") and not np.array_equal(made, array):
+        raise ValueError("not exact")
+    return made
+
+
 def to_numpy(value: Array) -> np.ndarray[Any, Any]:
     """The array's values in NumPy. May share memory."""
     if isinstance(value, np.ndarray):

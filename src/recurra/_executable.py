@@ -162,7 +162,7 @@ def checked_feed(tensor: Tensor, wanted: ShapedType, value: Any) -> Array:
         if isinstance(value, Tensor) or not isinstance(value, bool | int | float | complex | list | tuple):
             raise ArgumentTypeError(f"{what} must be an array, got {type(value).__name__}")
         try:
-            value = np.asarray(value, dtype=wanted.dtype.numpy)
+            value = _arrays.from_numbers(value, wanted.dtype)
         except (TypeError, ValueError, OverflowError) as error:
             raise ArgumentTypeError(f"{what} must hold numbers that {wanted.dtype} can, got {value!r}") from error
     elif isinstance(value, np.generic):

@@ -230,12 +230,12 @@ def own_array(value: Any, dtype: Any, where: str) -> Array:
         as_dtype(copied.dtype, where)
         return copied if wanted is None else _arrays.cast(_arrays.namespace(copied), copied, wanted)
     try:
-        array = np.array(value)
-        if wanted is None:
-            wanted = as_dtype("float32" if array.dtype == np.float64 else array.dtype)
-        return array.astype(wanted.numpy)
+        array = _arrays.from_numbers(value, wanted)
+        as_dtype(array.dtype)
+        return array
     except (TypeError, ValueError, OverflowError) as error:
-        raise ArgumentTypeError(f"{where} must be an array or numbers, got {value!r}") from error
+        which = "" if wanted is None else f" that {wanted} can hold"
+        raise ArgumentTypeError(f"{where} must be an array or numbers{which}, got {value!r}") from error
 
 
 def apply(op_name: str, *inputs: Any, name: str | None = None, **attrs: Any) -> Any:
@@ -280,7 +280,11 @@ def number(op: Op, value: Any, like: DType) -> np.ndarray[Any, Any]:
         limits = np.iinfo(like.numpy)
         if not limits.min <= value <= limits.max:
             raise DTypeError(f"{op.name}: a number beside {like} must lie in its range, got {value}")
-    return np.asarray(value, dtype=like.numpy)
+    try:
+        with np.errstate(over="ignore"):  # 1e39 becomes infinite beside float32, as in every array library
+            return np.asarray(value, dtype=like.numpy)
+    except OverflowError:
+        raise DTypeError(f"{op.name}: a number beside {like} must lie in its range, got {value}") from None
 
 
 def _as_arrays(op: Op, inputs: Sequence[Any]) -> list[Array]:

@@ -119,6 +119,11 @@ def feed_both(a: Any, b: Any) -> Any:
     return graph.run({x: a, y: b}, x + y)
 
 
+def feed_integers(values: Any) -> Any:
+    x = placeholder(2, dtype="int32")
+    return x.graph.run({x: values}, x)
+
+
 def fed_with_variable() -> Any:
     model = Model()
     return model.graph.run({model.w: ONES}, model.w)

@@ -17,6 +17,7 @@ from errors.models import (
     draw_in_a_block,
     fed_with_variable,
     feed_both,
+    feed_integers,
     foreign_executable_feed,
     gradient,
     gradient_without_rule,
@@ -163,6 +164,18 @@ RUNNING = [
         GraphError,
         "run: random ops must have a seed where the run is traced, got one without: it would draw once, and every "
         "later call would repeat it",
+    ),
+    Mistake(
+        "numbers in words fed",
+        lambda: Model().run([["1", "2", "3"]]),
+        ArgumentTypeError,
+        "run: the feed of x must hold numbers that float32 can, got [['1', '2', '3']]",
+    ),
+    Mistake(
+        "fractions fed for integers",
+        lambda: feed_integers([1.5, 2]),
+        ArgumentTypeError,
+        "run: the feed of p must hold numbers that int32 can, got [1.5, 2]",
     ),
     Mistake(
         "assignment under a tracer",

@@ -231,3 +231,13 @@ def test_variables_keep_no_record_of_autograd(counter) -> None:
     assert torch.autograd.grad(result, fed)[0] == 3
     assert not graph.state_dict()["v"].requires_grad
     assert graph.run({}, v) == 9
+
+
+def test_numbers_keep_their_values_in_every_dtype() -> None:
+    graph = recurra.Graph()
+    for value, dtype in (([0, 1], "bool"), ([True, False], "float16"), ([1.0, -2.0], "int8"), (2**63, "uint64")):
+        made = graph.run({}, graph.constant(value, dtype=dtype))
+        assert str(made.dtype) == dtype
+        np.testing.assert_array_equal(made.astype(object), np.array(value, dtype=object))
+    infinite = graph.run({}, [graph.constant([1e9], dtype="float16"), graph.constant(np.float32(1)) * 1e39])
+    assert all(np.isinf(v).all() for v in infinite)
