@@ -24,8 +24,10 @@ Namespace: TypeAlias = Any
 
 
 def is_array(value: object) -> bool:
-    """Whether `value` is an array of a library that recurra computes with."""
-    return isinstance(value, np.ndarray) or bool(array_api_compat.is_array_api_obj(value))
+    """Whether `value` is an array of a library that recurra computes with. A masked one has values that are not meant."""
+    if isinstance(value, np.ndarray):
+        return not isinstance(value, np.ma.MaskedArray)
+    return bool(array_api_compat.is_array_api_obj(value))
 
 
 def library(value: Array) -> str:

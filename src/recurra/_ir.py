@@ -186,6 +186,11 @@ class Program:
         self.own_operation(value, where)
         return value
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise GraphError(
+            f"{type(self).__name__}: graphs are saved by compile(...).save(path), got a copy or a pickle of one"
+        )
+
     def placeholder(self, shape: Any, dtype: Any = "float32", name: str | None = None) -> Tensor:
         """A tensor that every run is fed. A size of None or -1 is known at run time."""
         type_ = ShapedType.trusted(as_shape(shape, "placeholder"), as_dtype(dtype, "placeholder"))

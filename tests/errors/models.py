@@ -108,6 +108,11 @@ def compile_with(**given: Any) -> Any:
     return model.graph.compile(**({"feeds": [model.x], "targets": model.y} | given))
 
 
+def twice_compiled() -> Any:
+    x = placeholder(3)
+    return x.graph.compile([x, x], x)
+
+
 def compile_as(type_: Any) -> Any:
     model = Model()
     return model.graph.compile({model.x: type_}, model.y)

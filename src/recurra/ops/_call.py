@@ -84,7 +84,9 @@ def _checked(op: Op, name: str, value: Any, source: Any) -> Any:
 
 def _from_list(op: Op, name: str, value: Sequence[Any]) -> np.ndarray[Any, Any]:
     try:
-        array = np.array(value, dtype=None if value else np.int64 if name == "lengths" else np.bool_)
+        array = np.array(value)
+        if not array.size:
+            array = array.astype(np.int64 if name == "lengths" else np.bool_)
     except ValueError:  # lists of different lengths
         array = np.array(None)
     if array.dtype.kind not in "biuf":
