@@ -24,9 +24,9 @@ Namespace: TypeAlias = Any
 
 
 def is_array(value: object) -> bool:
-    """Whether `value` is an array of a library that recurra computes with. A masked one has values that are not meant."""
+    """Whether `value` is an array of a library that recurra computes with."""
     if isinstance(value, np.ndarray):
-        return not isinstance(value, np.ma.MaskedArray)
+        return not isinstance(value, np.ma.MaskedArray)  # its masked values would be read like the others
     return bool(array_api_compat.is_array_api_obj(value))
 
 

@@ -325,7 +325,9 @@ def compute(op: Op, inputs: Sequence[Array], attrs: Attrs, choice: Choice) -> tu
     else:
         with np.errstate(all="ignore"):  # infinities and NaN are results, as in MPSGraph, torch and JAX
             result = choice.kernel(choice.xp, *inputs)
-    return result if isinstance(result, tuple) else (result,)
+    outputs = result if isinstance(result, tuple) else (result,)
+    # NumPy gives scalars for arrays of rank 0.
+    return tuple(np.asarray(y) if isinstance(y, np.generic) else y for y in outputs)
 
 
 def check_together(where: str, arrays: Sequence[Array]) -> Any:

@@ -215,6 +215,12 @@ BUILDING = [
         "placeholder: shape must be a sequence of integers, got 2.5",
     ),
     Mistake(
+        "size beyond all machines",
+        lambda: placeholder(2, 2**63),
+        ShapeError,
+        f"placeholder: sizes in shape must be 0 or more (-1 or None: known at run time), got (2, {2**63})",
+    ),
+    Mistake(
         "negative size",
         lambda: placeholder(2, -2),
         ShapeError,
