@@ -119,6 +119,9 @@ def _encoded(value: Any, weights: dict[str, Any], where: str) -> Any:
     if array.dtype == bfloat16:  # safetensors knows it, but not for NumPy: its bits are kept
         weights[where] = array.view(np.uint16)
         return {"$bfloat16": where}
+    if array.dtype == np.complex128:  # which safetensors does not know: its two parts are kept
+        weights[where] = np.stack([array.real, array.imag], axis=-1)
+        return {"$complex128": where}
     weights[where] = array
     return {"$array": where}
 
@@ -224,6 +227,8 @@ def _decoded(value: Any, weights: Mapping[str, Any]) -> Any:
         return weights[value["$array"]]
     if "$bfloat16" in value:
         return weights[value["$bfloat16"]].view(bfloat16.numpy)
+    if "$complex128" in value:
+        return weights[value["$complex128"]].view(np.complex128)[..., 0]
     if "$block" in value:
         plan = _rebuilt_plan(value["$block"], weights)
         return Block(plan.program, plan.feeds, plan.targets)
