@@ -25,7 +25,9 @@ Namespace: TypeAlias = Any
 
 def is_array(value: object) -> bool:
     """Whether `value` is an array of a library that recurra computes with."""
-    return isinstance(value, np.ndarray) or bool(array_api_compat.is_array_api_obj(value))
+    if isinstance(value, np.ndarray):
+        return not isinstance(value, np.ma.MaskedArray)  # its masked values would be read like the others
+    return bool(array_api_compat.is_array_api_obj(value))
 
 
 def library(value: Array) -> str:
@@ -57,13 +59,25 @@ def is_torch(value: Array) -> bool:
 
 
 def is_traced(value: Array) -> bool:
-    """Whether the values cannot be looked at: JAX inside `jit`, `grad` or `vmap`, and torch under its own tracers."""
+    """Whether what is computed is recorded, to be repeated with other values: JAX's and torch's tracers."""
     if is_jax(value):
         return isinstance(value, sys.modules["jax"].core.Tracer)
     if is_torch(value):
         torch = sys.modules["torch"]
         return bool(torch.compiler.is_compiling()) or value.is_meta or type(value).__name__ == "FakeTensor"
     return False
+
+
+def is_transformed(value: Array) -> bool:
+    """Whether this stands for a value inside `jit`, `grad`, `vmap`, … of JAX or torch.func, and is none outside."""
+    if is_torch(value):
+        return bool(sys.modules["torch"]._C._functorch.is_functorch_wrapped_tensor(value))
+    return is_jax(value) and is_traced(value)
+
+
+def is_readable(value: Array) -> bool:
+    """Whether the values can be looked at."""
+    return not (is_traced(value) or is_transformed(value))
 
 
 def device_of(value: Array) -> Any:
@@ -132,6 +146,28 @@ def constant(xp: Namespace, value: Any, device: Any = None) -> Array:
     return xp.asarray(array) if device is None else xp.asarray(array, device=device)
 
 
+def from_numbers(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
+    """Python's numbers, nested in lists, as a NumPy array of this dtype, or of their own.
+
+    Raises:
+        TypeError, ValueError, OverflowError: they are no numbers, or the dtype would make others of them. Floats may
+            be rounded, and become infinite.
+    """
+    array = np.array(value)
+    is_large = array.dtype == object and all(type(v) is int for v in array.flat)  # integers beyond 64 bits
+    if array.dtype.kind not in "biufc" and not is_large:
+        raise ValueError("not numbers")
+    if dtype is None:
+        return array.astype(np.float32) if array.dtype == np.float64 else array
+    if array.dtype.kind == "c" and dtype.kind != "complex":
+        raise ValueError("complex numbers")
+    with np.errstate(all="ignore"):
+        made = array.astype(dtype.numpy)
+    if dtype.kind in ("bool", "int", "uint") and not np.array_equal(made, array):
+        raise ValueError("not exact")
+    return made
+
+
 def to_numpy(value: Array) -> np.ndarray[Any, Any]:
     """The array's values in NumPy. May share memory."""
     if isinstance(value, np.ndarray):
@@ -173,6 +209,11 @@ def convert(value: Array, xp: Namespace, device: Any = None) -> Array:
             return value
         return array_api_compat.to_device(value, device)
     return constant(xp, to_numpy(value) if is_array(value) else value, device)
+
+
+def detached(value: Array) -> Array:
+    """The array without torch's record of how it was computed."""
+    return value.detach() if is_torch(value) else value
 
 
 def copy(value: Array) -> Array:

@@ -61,6 +61,8 @@ class Executable:
         Raises:
             GraphError, ShapeError, DTypeError: inputs are missing, unknown or do not fit.
         """
+        if not isinstance(results, list | None):
+            raise ArgumentTypeError(f"run: results must be a list or None, got {type(results).__name__}")
         values = self._plan.run(self._arranged(inputs), default_place(self._plan))
         if results is not None:
             results[:] = values
@@ -101,8 +103,11 @@ class Executable:
         self._plan.specialize(xp, device, self._as_types(input_types, "specialize"))
 
     def _as_types(self, types: Any, where: str) -> tuple[ShapedType, ...]:
-        if not isinstance(types, Sequence) or len(types) != len(self._plan.feeds):
-            raise GraphError(f"{where}: input_types must be a list of {len(self._plan.feeds)} types, got {types!r}")
+        count = len(self._plan.feeds)
+        if not isinstance(types, Sequence):
+            raise ArgumentTypeError(f"{where}: input_types must be a list of types, got {type(types).__name__}")
+        if len(types) != count:
+            raise GraphError(f"{where}: input_types must be a list of {count} types, got {len(types)}")
         found = tuple(as_type(t, where) for t in types)
         for tensor, wanted, got in zip(self._plan.feeds, self._feed_types, found, strict=True):
             check_fit(wanted, got, f"{where}: the type of {tensor.name}")
@@ -162,7 +167,7 @@ def checked_feed(tensor: Tensor, wanted: ShapedType, value: Any) -> Array:
         if isinstance(value, Tensor) or not isinstance(value, bool | int | float | complex | list | tuple):
             raise ArgumentTypeError(f"{what} must be an array, got {type(value).__name__}")
         try:
-            value = np.asarray(value, dtype=wanted.dtype.numpy)
+            value = _arrays.from_numbers(value, wanted.dtype)
         except (TypeError, ValueError, OverflowError) as error:
             raise ArgumentTypeError(f"{what} must hold numbers that {wanted.dtype} can, got {value!r}") from error
     elif isinstance(value, np.generic):

@@ -18,7 +18,7 @@ import numpy as np
 from . import _arrays
 from ._dtypes import DType, bfloat16
 from ._errors import FileFormatError
-from ._ir import CONSTANT, VARIABLE, Operation, Program
+from ._ir import CONSTANT, VARIABLE, Operation, Program, Tensor
 from ._op import OPS, ShapedType
 from ._plan import Block, Plan
 from ._verify import verify
@@ -119,6 +119,9 @@ def _encoded(value: Any, weights: dict[str, Any], where: str) -> Any:
     if array.dtype == bfloat16:  # safetensors knows it, but not for NumPy: its bits are kept
         weights[where] = array.view(np.uint16)
         return {"$bfloat16": where}
+    if array.dtype == np.complex128:  # which safetensors does not know: its two parts are kept
+        weights[where] = np.stack([array.real, array.imag], axis=-1)
+        return {"$complex128": where}
     weights[where] = array
     return {"$array": where}
 
@@ -155,7 +158,9 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     if not isinstance(graph, dict) or graph.get("format") != FORMAT:
         raise FileFormatError(f"load: {path} must be a {FORMAT} file, got another kind of zip")
     version = graph.get("version")
-    if not isinstance(version, int) or version > VERSION:
+    if type(version) is not int or version < 1:
+        raise FileFormatError(f"load: {path} must have a version from 1 on, got {version!r}")
+    if version > VERSION:
         raise FileFormatError(f"load: {path} must have version {VERSION} or lower, got {version}; update recurra")
     if hashlib.sha256(blob).hexdigest() != graph.get("weights_sha256"):
         raise FileFormatError(f"load: {path} must hold the weights that were saved, got a wrong checksum")
@@ -165,10 +170,16 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         raise FileFormatError(f"load: {path} must hold readable weights, got {error}") from error
 
 
-def _at(i: Any, made: Sequence[Any]) -> int:
-    if not isinstance(i, int) or not 0 <= i < len(made):
-        raise LookupError(f"a reference to operation {i!r} of {len(made)}")
+def _at(i: Any, made: Sequence[Any], what: str = "operation") -> int:
+    if type(i) is not int or not 0 <= i < len(made):
+        raise LookupError(f"a reference to {what} {i!r} of {len(made)}")
     return i
+
+
+def _tensor_at(reference: Any, made: Sequence[Operation]) -> Tensor:
+    i, j = reference
+    outputs = made[_at(i, made)].output_tensors
+    return outputs[_at(j, outputs, "result")]
 
 
 def _rebuilt_plan(described: Mapping[str, Any], weights: Mapping[str, Any]) -> Plan:
@@ -177,7 +188,7 @@ def _rebuilt_plan(described: Mapping[str, Any], weights: Mapping[str, Any]) -> P
         _rebuild(program, operation, weights)
     made = program.operations
     feeds = [made[_at(i, made)].output_tensors[0] for i in described["feeds"]]
-    targets = [made[_at(i, made)].output_tensors[j] for i, j in described["targets"]]
+    targets = [_tensor_at(reference, made) for reference in described["targets"]]
     return Plan(program, feeds, targets, [made[_at(i, made)] for i in described["target_operations"]])
 
 
@@ -186,7 +197,7 @@ def _rebuild(program: Program, described: dict[str, Any], weights: Mapping[str, 
     op = OPS.get(described["op"])
     if op is None:
         raise LookupError(f"the unknown op {described['op']!r}")
-    inputs = [made[_at(i, made)].output_tensors[j] for i, j in described["inputs"]]
+    inputs = [_tensor_at(reference, made) for reference in described["inputs"]]
     attrs = {k: _decoded(v, weights) for k, v in described["attrs"].items()}
     with program.control_dependencies([made[_at(i, made)] for i in described["after"]]):
         operation = program.add(op, inputs, attrs, described["name"])
@@ -216,6 +227,8 @@ def _decoded(value: Any, weights: Mapping[str, Any]) -> Any:
         return weights[value["$array"]]
     if "$bfloat16" in value:
         return weights[value["$bfloat16"]].view(bfloat16.numpy)
+    if "$complex128" in value:
+        return weights[value["$complex128"]].view(np.complex128)[..., 0]
     if "$block" in value:
         plan = _rebuilt_plan(value["$block"], weights)
         return Block(plan.program, plan.feeds, plan.targets)

@@ -226,10 +226,14 @@ class Graph(Program):
             ShapeError, DTypeError: a feed does not fit its placeholder.
         """
         if not isinstance(feeds, Mapping):
-            raise ArgumentTypeError(f"run: feeds must be a dictionary from placeholders to arrays, got {feeds!r}")
+            raise ArgumentTypeError(
+                f"run: feeds must be a dictionary from placeholders to arrays, got {type(feeds).__name__}"
+            )
         wanted, is_single, operations = self._targets(targets, target_operations, "run")
         for tensor in feeds:
             self.own_tensor(tensor, "run: feeds")
+        if not isinstance(results, dict | None):
+            raise ArgumentTypeError(f"run: results must be a dictionary or None, got {type(results).__name__}")
         plan = self._plan(tuple(feeds), wanted, operations)
         arrays = [checked_feed(t, t.type, a) for t, a in feeds.items()]
         values = plan.run(arrays, default_place(plan) if not arrays else (None, None))
@@ -263,6 +267,9 @@ class Graph(Program):
         """
         wanted, is_single, operations = self._targets(targets, target_operations, "compile")
         tensors = self._tensors(feeds, "compile: feeds")
+        if len(set(tensors)) < len(tensors):
+            twice = next(t for t in tensors if tensors.count(t) > 1)
+            raise GraphError(f"compile: feeds must name each placeholder once, got {twice!r} twice")
         types = [as_type(feeds[t], "compile") if isinstance(feeds, Mapping) else t.type for t in tensors]
         for tensor, type_ in zip(tensors, types, strict=True):
             narrowed = ShapedType.trusted(
@@ -279,6 +286,10 @@ class Graph(Program):
         self, targets: Any, operations: Any, where: str
     ) -> tuple[tuple[Tensor, ...], bool, tuple[Operation, ...]]:
         is_single = isinstance(targets, Tensor)
+        if isinstance(targets, set | frozenset):
+            raise ArgumentTypeError(
+                f"{where}: targets must have an order for the results, got a {type(targets).__name__}"
+            )
         tensors = self._tensors((targets,) if is_single else targets, f"{where}: targets")
         if not isinstance(operations, Iterable):
             raise ArgumentTypeError(f"{where}: target_operations must be a sequence of operations, got {operations!r}")

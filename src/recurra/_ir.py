@@ -186,6 +186,11 @@ class Program:
         self.own_operation(value, where)
         return value
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise GraphError(
+            f"{type(self).__name__}: graphs are saved by compile(...).save(path), got a copy or a pickle of one"
+        )
+
     def placeholder(self, shape: Any, dtype: Any = "float32", name: str | None = None) -> Tensor:
         """A tensor that every run is fed. A size of None or -1 is known at run time."""
         type_ = ShapedType.trusted(as_shape(shape, "placeholder"), as_dtype(dtype, "placeholder"))
@@ -221,21 +226,21 @@ def own_array(value: Any, dtype: Any, where: str) -> Array:
     if isinstance(value, Tensor):
         raise ArgumentTypeError(f"{where} must be an array or numbers, got {value!r}")
     if _arrays.is_array(value):
-        if _arrays.is_traced(value):
+        if not _arrays.is_readable(value):
             raise ArgumentTypeError(
                 f"{where} must be known when the graph is built, got {value!r}, which is traced; use a placeholder"
             )
         copied = _arrays.copy(np.asarray(value) if isinstance(value, np.generic) else value)
-        copied = copied.detach() if _arrays.is_torch(copied) else copied
+        copied = _arrays.detached(copied)
         as_dtype(copied.dtype, where)
         return copied if wanted is None else _arrays.cast(_arrays.namespace(copied), copied, wanted)
     try:
-        array = np.array(value)
-        if wanted is None:
-            wanted = as_dtype("float32" if array.dtype == np.float64 else array.dtype)
-        return array.astype(wanted.numpy)
+        array = _arrays.from_numbers(value, wanted)
+        as_dtype(array.dtype)
+        return array
     except (TypeError, ValueError, OverflowError) as error:
-        raise ArgumentTypeError(f"{where} must be an array or numbers, got {value!r}") from error
+        which = "" if wanted is None else f" that {wanted} can hold"
+        raise ArgumentTypeError(f"{where} must be an array or numbers{which}, got {value!r}") from error
 
 
 def apply(op_name: str, *inputs: Any, name: str | None = None, **attrs: Any) -> Any:
@@ -280,7 +285,11 @@ def number(op: Op, value: Any, like: DType) -> np.ndarray[Any, Any]:
         limits = np.iinfo(like.numpy)
         if not limits.min <= value <= limits.max:
             raise DTypeError(f"{op.name}: a number beside {like} must lie in its range, got {value}")
-    return np.asarray(value, dtype=like.numpy)
+    try:
+        with np.errstate(over="ignore"):  # 1e39 becomes infinite beside float32, as in every array library
+            return np.asarray(value, dtype=like.numpy)
+    except OverflowError:
+        raise DTypeError(f"{op.name}: a number beside {like} must lie in its range, got {value}") from None
 
 
 def _as_arrays(op: Op, inputs: Sequence[Any]) -> list[Array]:
@@ -316,7 +325,9 @@ def compute(op: Op, inputs: Sequence[Array], attrs: Attrs, choice: Choice) -> tu
     else:
         with np.errstate(all="ignore"):  # infinities and NaN are results, as in MPSGraph, torch and JAX
             result = choice.kernel(choice.xp, *inputs)
-    return result if isinstance(result, tuple) else (result,)
+    outputs = result if isinstance(result, tuple) else (result,)
+    # NumPy gives scalars for arrays of rank 0.
+    return tuple(np.asarray(y) if isinstance(y, np.generic) else y for y in outputs)
 
 
 def check_together(where: str, arrays: Sequence[Array]) -> Any:

@@ -65,7 +65,7 @@ def as_shape(shape: Any, where: str) -> Shape:
             size = None
         if size is None or isinstance(given, bool):
             raise ArgumentTypeError(f"{where}: shape must hold integers, -1 or None, got {given!r} in {shape!r}")
-        if size < UNKNOWN:
+        if not UNKNOWN <= size < 2**63:
             raise ShapeError(
                 f"{where}: sizes in shape must be 0 or more (-1 or None: known at run time), got {shape!r}"
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from . import _arrays
 from ._errors import ArgumentTypeError
 
 if TYPE_CHECKING:
@@ -21,8 +22,17 @@ class Operators:
 
     __slots__ = ()
 
-    # `==` stays identity, so that tensors can be keys of feeds and gradients; use `equal` for the values.
+    # `==` of two tensors stays identity, so that they can be keys of feeds and gradients. Beside values it would be a
+    # False that `mask * (ids == 0)` multiplies by.
     __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, int | float | complex) or _arrays.is_array(other):
+            raise ArgumentTypeError(
+                f"equal: == says whether two tensors are the same one (ops.equal compares values), got {self!r} beside "
+                f"{'a number' if not _arrays.is_array(other) else f'an array of {_arrays.library(other)}'}"
+            )
+        return self is other
 
     def __add__(self, other: Any) -> Tensor:
         return _apply("add", self, other)

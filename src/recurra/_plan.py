@@ -267,12 +267,23 @@ class Plan:
                 values[slot] = None
             for slot in shrinks:
                 values[slot] = _ShapeOnly(values[slot])
+        self._check_commits(feeds, values)
         for (variable, slot, _), is_copied in zip(self._commits, self._copied_commits, strict=True):
-            variables[variable] = _arrays.copy(values[slot]) if is_copied else values[slot]
+            value = _arrays.detached(values[slot])  # a variable must not hold on to torch's record of the run
+            variables[variable] = _arrays.copy(value) if is_copied else value
         return [
             _finished(values[slot], is_copied)
             for slot, is_copied in zip(self._target_slots, self._copied_targets, strict=True)
         ]
+
+    def _check_commits(self, feeds: Sequence[Array], values: Sequence[Any]) -> None:
+        """Refuse to store what a transformation traces: it is no value outside, and is traced only once."""
+        for variable, slot, _ in self._commits:
+            if any(_arrays.is_transformed(a) for a in (values[slot], *feeds)):
+                raise GraphError(
+                    f"run: variables must not be assigned where the run is traced, got an assignment to "
+                    f"{variable.name}: make the new value a target, and assign it outside"
+                )
 
 
 # What an operation of a block must not do: it runs more often than its graph, or not at all.

@@ -67,6 +67,12 @@ def traced_draw() -> Any:
     return jax.jit(lambda fed: graph.run({x: fed}, noisy))(jax.numpy.ones(2))
 
 
+def traced_assignment() -> Any:
+    model = Model()
+    doubled = model.graph.assign(model.w, model.w * 2)
+    return jax.jit(lambda fed: model.graph.run({model.x: fed}, model.y, [doubled]))(jax.numpy.ones((1, 3)))
+
+
 def load(state: Any) -> None:
     Model().graph.load_state_dict(state)
 
@@ -102,6 +108,11 @@ def compile_with(**given: Any) -> Any:
     return model.graph.compile(**({"feeds": [model.x], "targets": model.y} | given))
 
 
+def twice_compiled() -> Any:
+    x = placeholder(3)
+    return x.graph.compile([x, x], x)
+
+
 def compile_as(type_: Any) -> Any:
     model = Model()
     return model.graph.compile({model.x: type_}, model.y)
@@ -111,6 +122,11 @@ def feed_both(a: Any, b: Any) -> Any:
     graph = Graph()
     x, y = graph.placeholder([3]), graph.placeholder([3])
     return graph.run({x: a, y: b}, x + y)
+
+
+def feed_integers(values: Any) -> Any:
+    x = placeholder(2, dtype="int32")
+    return x.graph.run({x: values}, x)
 
 
 def fed_with_variable() -> Any:

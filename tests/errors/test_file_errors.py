@@ -134,10 +134,22 @@ MISTAKES = [
         f"load: {ANY}model.recurra must have version 1 or lower, got 2; update recurra",
     ),
     Mistake(
+        "version before the first",
+        changed(lambda graph: graph.update(version=0)),
+        FileFormatError,
+        f"load: {ANY}model.recurra must have a version from 1 on, got 0",
+    ),
+    Mistake(
+        "result counted from behind",
+        changed(lambda graph: graph.update(targets=[[graph["targets"][0][0], -1]])),
+        FileFormatError,
+        WRONG_GRAPH + "a reference to result -1 of 1",
+    ),
+    Mistake(
         "version that is a word",
         changed(lambda graph: graph.update(version="one")),
         FileFormatError,
-        f"load: {ANY}model.recurra must have version 1 or lower, got one; update recurra",
+        f"load: {ANY}model.recurra must have a version from 1 on, got 'one'",
     ),
     Mistake(
         "weights of another model",

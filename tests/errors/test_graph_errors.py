@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -17,6 +20,7 @@ from errors.models import (
     draw_in_a_block,
     fed_with_variable,
     feed_both,
+    feed_integers,
     foreign_executable_feed,
     gradient,
     gradient_without_rule,
@@ -27,7 +31,9 @@ from errors.models import (
     retype_a_feed,
     run_with,
     swap,
+    traced_assignment,
     traced_draw,
+    twice_compiled,
 )
 from errors.recurrent_calls import gradient_of_mask
 from errors.wrong_building import WRONG_BUILDING
@@ -88,7 +94,7 @@ RUNNING = [
         "feeds in a list",
         lambda: run_with(feeds=[ONES]),
         ArgumentTypeError,
-        f"run: feeds must be a dictionary from placeholders to arrays, got [array({ANY})]",
+        "run: feeds must be a dictionary from placeholders to arrays, got list",
     ),
     Mistake(
         "feed without a tensor",
@@ -162,6 +168,67 @@ RUNNING = [
         GraphError,
         "run: random ops must have a seed where the run is traced, got one without: it would draw once, and every "
         "later call would repeat it",
+    ),
+    Mistake(
+        "numbers in words fed",
+        lambda: Model().run([["1", "2", "3"]]),
+        ArgumentTypeError,
+        "run: the feed of x must hold numbers that float32 can, got [['1', '2', '3']]",
+    ),
+    Mistake(
+        "fractions fed for integers",
+        lambda: feed_integers([1.5, 2]),
+        ArgumentTypeError,
+        "run: the feed of p must hold numbers that int32 can, got [1.5, 2]",
+    ),
+    Mistake(
+        "targets without an order",
+        lambda: run_with(targets={Model().y}),
+        ArgumentTypeError,
+        "run: targets must have an order for the results, got a set",
+    ),
+    Mistake(
+        "results of a run into a list",
+        lambda: run_with(results=[]),
+        ArgumentTypeError,
+        "run: results must be a dictionary or None, got list",
+    ),
+    Mistake(
+        "results of an executable into a dictionary",
+        lambda: Model().compiled().run([[[1, 2, 3]]], results={}),
+        ArgumentTypeError,
+        "run: results must be a list or None, got dict",
+    ),
+    Mistake(
+        "placeholder compiled twice",
+        twice_compiled,
+        GraphError,
+        "compile: feeds must name each placeholder once, got <Tensor p float32[3]> twice",
+    ),
+    Mistake(
+        "types of inputs by name",
+        lambda: Model().compiled().output_types({"x": ShapedType((2, 3))}),
+        ArgumentTypeError,
+        "output_types: input_types must be a list of types, got dict",
+    ),
+    Mistake(
+        "pickle of a graph",
+        lambda: pickle.dumps(Model().graph),
+        GraphError,
+        "Graph: graphs are saved by compile(...).save(path), got a copy or a pickle of one",
+    ),
+    Mistake(
+        "copy of a tensor",
+        lambda: copy.deepcopy(Model().y),
+        GraphError,
+        "Graph: graphs are saved by compile(...).save(path), got a copy or a pickle of one",
+    ),
+    Mistake(
+        "assignment under a tracer",
+        traced_assignment,
+        GraphError,
+        "run: variables must not be assigned where the run is traced, got an assignment to w: make the new value a "
+        "target, and assign it outside",
     ),
     Mistake(
         "no target",
@@ -278,7 +345,7 @@ COMPILING = [
         "types of another number",
         lambda: Model().compiled().output_types([]),
         GraphError,
-        "output_types: input_types must be a list of 1 types, got []",
+        "output_types: input_types must be a list of 1 types, got 0",
     ),
     Mistake(
         "type that does not fit",

@@ -86,11 +86,29 @@ DTYPES = [
         "source of objects",
         lambda: lstm(source=zeros(T, N, I, dtype=object)),
         DTypeError,
-        f"lstm: dtype must be one of bool, {ANY}complex128, got dtype('O')",
+        f"lstm: source: dtype must be one of bool, {ANY}complex128, got dtype('O')",
+    ),
+    Mistake(
+        "words beside a tensor",
+        lambda: Graph().gru(zeros(T, N, 3 * H), zeros(3 * H, H), init_state=np.full((N, H), "0")),
+        DTypeError,
+        f"gru: init_state: dtype must be one of bool, {ANY}complex128, got dtype('<U1')",
     ),
 ]
 
 KIND_OF_ARGUMENT = [
+    Mistake(
+        "source with NumPy's mask",
+        lambda: lstm(source=np.ma.array(zeros(T, N, I))),
+        ArgumentTypeError,
+        "lstm: source must be an array or a graph tensor, got MaskedArray",
+    ),
+    Mistake(
+        "lengths known to be too long when the node is made",
+        lambda: Graph().lstm(zeros(T, N, I), zeros(4 * H, H), input_weight=zeros(4 * H, I), lengths=[1, T + 1]),
+        ArgumentError,
+        "lstm: lengths must lie in [0, T] = [0, 5], got 6",
+    ),
     Mistake(
         "source is a list",
         lambda: lstm(source=[[[1.0]]]),

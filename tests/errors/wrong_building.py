@@ -51,6 +51,20 @@ BUILDING = [
         "iter: a graph tensor cannot be iterated (use unstack, split or an index), got <Tensor p float32[2]>",
     ),
     Mistake(
+        "number compared by ==",
+        lambda: placeholder(2) == 0,
+        ArgumentTypeError,
+        "equal: == says whether two tensors are the same one (ops.equal compares values), got <Tensor p float32[2]> "
+        "beside a number",
+    ),
+    Mistake(
+        "array compared by !=",
+        lambda: placeholder(3) != ONES,
+        ArgumentTypeError,
+        "equal: == says whether two tensors are the same one (ops.equal compares values), got <Tensor p float32[3]> "
+        "beside an array of numpy",
+    ),
+    Mistake(
         "tensors of two graphs",
         lambda: placeholder(2) + placeholder(2),
         GraphError,
@@ -73,6 +87,36 @@ BUILDING = [
         lambda: placeholder(2, dtype="int32") * 0.5,
         DTypeError,
         "multiply: a float does not fit beside int32, got 0.5; cast first",
+    ),
+    Mistake(
+        "whole number beyond floats",
+        lambda: placeholder(2) + 10**400,
+        DTypeError,
+        f"add: a number beside float32 must lie in its range, got {10**400}",
+    ),
+    Mistake(
+        "constant out of range",
+        lambda: constant([1, 300], dtype="int8"),
+        ArgumentTypeError,
+        "constant: value must be an array or numbers that int8 can hold, got [1, 300]",
+    ),
+    Mistake(
+        "constant with a fraction for integers",
+        lambda: constant(1.5, dtype="int32"),
+        ArgumentTypeError,
+        "constant: value must be an array or numbers that int32 can hold, got 1.5",
+    ),
+    Mistake(
+        "complex constant for floats",
+        lambda: constant([1j], dtype="float32"),
+        ArgumentTypeError,
+        "constant: value must be an array or numbers that float32 can hold, got [1j]",
+    ),
+    Mistake(
+        "constant of nothing for floats",
+        lambda: constant([1.0, None], dtype="float32"),
+        ArgumentTypeError,
+        "constant: value must be an array or numbers that float32 can hold, got [1.0, None]",
     ),
     Mistake(
         "number out of range",
@@ -171,6 +215,12 @@ BUILDING = [
         "placeholder: shape must be a sequence of integers, got 2.5",
     ),
     Mistake(
+        "size beyond all machines",
+        lambda: placeholder(2, 2**63),
+        ShapeError,
+        f"placeholder: sizes in shape must be 0 or more (-1 or None: known at run time), got (2, {2**63})",
+    ),
+    Mistake(
         "negative size",
         lambda: placeholder(2, -2),
         ShapeError,
@@ -267,7 +317,7 @@ VARIABLES = [
         "assign a word",
         lambda: assign("one"),
         ArgumentTypeError,
-        "assign: value must be an array or numbers, got 'one'",
+        "assign: value must be an array or numbers that float32 can hold, got 'one'",
     ),
     Mistake(
         "variable from a placeholder",
@@ -309,7 +359,7 @@ VARIABLES = [
         "state of words",
         lambda: load({"w": "one"}),
         ArgumentTypeError,
-        "load_state_dict: the value of w must be an array or numbers, got 'one'",
+        "load_state_dict: the value of w must be an array or numbers that float32 can hold, got 'one'",
     ),
     Mistake(
         "negative seed",

@@ -43,7 +43,7 @@ def test_cond_runs_one_branch_only(monkeypatch: pytest.MonkeyPatch) -> None:
     class Watcher:
         name = "watcher"
 
-        def offer(self, op: Any, types: Any, attrs: Any, xp: Any) -> Any:
+        def offer(self, op: Any, types: Any, attrs: Any, xp: Any, *_: Any) -> Any:
             def kernel(xp: Any, *inputs: Any) -> Any:
                 ran.append(op.name)
                 return op.reference(xp, *inputs, **attrs)

@@ -100,9 +100,9 @@ def test_only_what_is_asked_for_is_kept(monkeypatch) -> None:
     seen = []
     real = _plan.choose
 
-    def watching(op, types, attrs, xp, wanted):
+    def watching(op, types, attrs, xp, wanted, *more):
         seen.append((op.name, wanted))
-        return real(op, types, attrs, xp, wanted)
+        return real(op, types, attrs, xp, wanted, *more)
 
     monkeypatch.setattr(_plan, "choose", watching)
     graph = recurra.Graph()

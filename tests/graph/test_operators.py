@@ -76,6 +76,9 @@ def test_tensors_are_compared_by_identity_so_that_they_can_be_keys() -> None:
     assert x == x
     assert x != y
     assert {x: 1, y: 2}[y] == 2
+    assert x != "x"
+    assert x is not None
+    assert x not in ("x", None, y)
 
 
 def test_a_tensor_describes_itself() -> None:

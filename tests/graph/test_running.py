@@ -138,7 +138,7 @@ def test_intermediate_memory_goes_with_its_last_reader(monkeypatch) -> None:
     class Watcher:
         name = "watcher"
 
-        def offer(self, op, types, attrs, xp):
+        def offer(self, op, types, attrs, xp, *_):
             return watching
 
     monkeypatch.setattr(_op, "BACKENDS", [Watcher()])
@@ -216,7 +216,7 @@ def test_kernels_of_a_backend_are_used_and_refusals_are_told(doubled, monkeypatc
     class Picky:
         name = "picky"
 
-        def offer(self, op, types, attrs, xp):
+        def offer(self, op, types, attrs, xp, *_):
             if types[0].shape[0] > 2:
                 return _op.Refusal("more than 2 rows")
             return lambda xp, a, b: a + b + 1000

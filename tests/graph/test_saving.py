@@ -102,14 +102,15 @@ def test_an_executable_shares_its_graphs_variables() -> None:
     assert executable.run() == 7
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float64", "int32", "bool"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float64", "int32", "bool", "complex64", "complex128"])
 def test_weights_of_every_dtype_are_kept(tmp_path: pathlib.Path, dtype: str) -> None:
     value = weights(3, 2).astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+    value = value * 1j if "complex" in dtype else value
     graph = recurra.Graph()
     graph.compile([], ops.identity(graph.variable(value))).save(tmp_path / "v")
     loaded = recurra.Executable.load(tmp_path / "v").run()
     assert loaded.dtype == value.dtype
-    np.testing.assert_array_equal(loaded.astype(np.float64), value.astype(np.float64))
+    np.testing.assert_array_equal(loaded.astype(np.complex128), value.astype(np.complex128))
 
 
 def test_torch_weights_are_saved_and_come_back_as_numpy(tmp_path: pathlib.Path) -> None:

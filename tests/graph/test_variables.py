@@ -195,3 +195,49 @@ def test_seed_begins_the_draws_again() -> None:
     graph.run({}, noise)
     graph.seed(3)
     np.testing.assert_array_equal(graph.run({}, noise), first)
+
+
+@pytest.mark.parametrize("transform", [jax.jit, jax.grad, jax.vmap])
+def test_a_run_under_a_transformation_of_jax_assigns_nothing(transform, counter) -> None:
+    graph, v, increment = counter
+    x = graph.placeholder([])
+    scaled = graph.assign(v, v * x)
+    for operation in (increment, scaled):
+        with pytest.raises(recurra.GraphError, match="variables must not be assigned where the run is traced"):
+            transform(lambda fed, o=operation: graph.run({x: fed}, x * x, [o]))(
+                np.ones(2 if transform is jax.vmap else (), np.float32)
+            )
+    with pytest.raises(recurra.GraphError, match="variables must not be assigned where the run is traced"):
+        jax.jit(lambda: graph.run({}, v * 1, [increment]))()
+    assert graph.run({}, v) == 1
+
+
+def test_a_run_under_vmap_of_torch_assigns_nothing(counter) -> None:
+    graph, v, _ = counter
+    x = graph.placeholder([])
+    scaled = graph.assign(v, v * x)
+    with pytest.raises(recurra.GraphError, match="variables must not be assigned where the run is traced"):
+        torch.func.vmap(lambda fed: graph.run({x: fed}, x * x, [scaled]))(torch.ones(2))
+    assert graph.run({}, v) == 1
+
+
+def test_variables_keep_no_record_of_autograd(counter) -> None:
+    graph, v, _ = counter
+    x = graph.placeholder([])
+    scaled = graph.assign(v, v * x)
+    fed = torch.tensor(3.0, requires_grad=True)
+    for _ in range(2):
+        result = graph.run({x: fed}, v * x, [scaled])
+    assert torch.autograd.grad(result, fed)[0] == 3
+    assert not graph.state_dict()["v"].requires_grad
+    assert graph.run({}, v) == 9
+
+
+def test_numbers_keep_their_values_in_every_dtype() -> None:
+    graph = recurra.Graph()
+    for value, dtype in (([0, 1], "bool"), ([True, False], "float16"), ([1.0, -2.0], "int8"), (2**63, "uint64")):
+        made = graph.run({}, graph.constant(value, dtype=dtype))
+        assert str(made.dtype) == dtype
+        np.testing.assert_array_equal(made.astype(object), np.array(value, dtype=object))
+    infinite = graph.run({}, [graph.constant([1e9], dtype="float16"), graph.constant(np.float32(1)) * 1e39])
+    assert all(np.isinf(v).all() for v in infinite)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from ops.generic_harness import HALF_LIBRARIES, Case, as_library, gradient_of, integers, normal, op_tests, uniform
 from recurra import _arrays
-from recurra._errors import ArgumentTypeError, DTypeError, ShapeError
+from recurra._errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from recurra._ir import Program
 from recurra.ops.elementwise import (
     add,
@@ -188,6 +189,14 @@ def test_half_gradients_are_summed_in_float32(where):
             "add: inputs must be graph tensors or arrays, got 1",
         ),
         (lambda: power(I, 0.5), DTypeError, "power: a float does not fit beside int32, got 0.5; cast first"),
+        (lambda: power(I, -2), ArgumentError, "power: y must be 0 or more where both are integers, got -2"),
+        (lambda: mod(I, 0), ArgumentError, "mod: y must not be 0 where both are integers, got 0"),
+        (lambda: floor_mod(I, 0), ArgumentError, "floor_mod: y must not be 0 where both are integers, got 0"),
+        (
+            lambda: floor_mod(torch.ones(2, dtype=torch.int64), torch.tensor([1, 0])),
+            ArgumentError,
+            "floor_mod: y must not be 0 where both are integers, got 0",
+        ),
     ],
 )
 def test_errors_say_what_came(build, error, message):

@@ -281,3 +281,42 @@ def test_graph_methods_take_constants_of_their_graph() -> None:
     out = graph.lstm(SOURCE, R, input_weight=W)
     assert isinstance(out.h, recurra.Tensor)
     np.testing.assert_array_equal(graph.run({}, out.h), lstm().h)
+
+
+def test_lengths_and_indices_may_be_mapped_by_torch() -> None:
+    x, weight = torch.from_numpy(np.stack([SOURCE, -SOURCE])), torch.from_numpy(R)
+    lengths = torch.tensor([[5, 0, 2], [1, 5, 4]])
+
+    def last(source, lengths, row):
+        h = recurra.lstm(source, weight, input_weight=torch.from_numpy(W), lengths=lengths).h
+        return recurra.ops.gather(h, row)
+
+    mapped = torch.func.vmap(last)(x, lengths, torch.tensor([3, 0]))
+    for i, row in enumerate((3, 0)):
+        torch.testing.assert_close(mapped[i], last(x[i], lengths[i], torch.tensor(row)))
+
+
+@pytest.mark.parametrize("library", [np.asarray, torch.from_numpy])
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+def test_a_bias_of_one_element_is_added_to_every_gate(library, shape) -> None:
+    given = [library(a) for a in (SOURCE, R)]
+    one, whole = library(np.full(shape, 0.3)), library(np.full(4 * H, 0.3))
+    options = {"input_weight": library(W), "descriptor": LSTMDescriptor(training=True)}
+    out, wanted = (recurra.lstm(*given, bias=b, **options) for b in (one, whole))
+    np.testing.assert_array_equal(out.h, wanted.h)
+    slopes, all_slopes = (
+        recurra.lstm_gradients(*given, y.h, y.z, y.c, bias=b, **options) for y, b in ((out, one), (wanted, whole))
+    )
+    assert tuple(slopes.bias.shape) == shape
+    np.testing.assert_allclose(slopes.bias, np.broadcast_to(all_slopes.bias.sum(), shape), rtol=1e-12)
+
+
+def test_lists_of_no_rows_are_lengths_and_resets() -> None:
+    out = recurra.lstm(SOURCE[:, :0], R, input_weight=W, lengths=[], resets=[[]] * T)
+    assert out.h.shape == (T, 0, H)
+
+
+def test_results_of_rank_0_are_arrays() -> None:
+    total = recurra.ops.softmax_cross_entropy(SOURCE[0], SOURCE[0], reduction="sum")
+    assert type(total) is np.ndarray
+    assert total.shape == ()

@@ -189,7 +189,7 @@ class Gradients:
         elif name in ("init_state", "init_cell") and like.shape[-2] == 1 and value.shape[0] != 1:
             summed = value.sum(axis=0, keepdims=True, dtype=_arrays.dtype_of(like).compute.numpy)
             value = summed.astype(value.dtype)
-        return np.reshape(value, like.shape)
+        return np.asarray(value).reshape(like.shape)
 
 
 def _taken(arrays: Mapping[str, Array], name: str, memory: Memory) -> Array | None:

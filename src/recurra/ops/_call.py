@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import _arrays, _op
+from .._dtypes import as_dtype
 from .._errors import ArgumentTypeError
 from .._ir import Program, Tensor, choice_now, compute, graph_of, lift, run_now
-from .._op import Op
+from .._op import UNKNOWN, Op
+from . import _sequence
 from ._descriptor import Descriptor
 
 Slots = tuple[str, ...]
@@ -29,10 +31,12 @@ def call(op: Op, named: Mapping[str, Any], descriptor: Descriptor, wanted: tuple
         return _on_numpy(op, given, named, descriptor, wanted)
     _check_required(op, named)
     given = {k: _checked(op, k, v, named["source"]) for k, v in given.items()}
+    _check_dtypes(op, given)
     attrs = {"slots": tuple(given), "descriptor": descriptor}
     values = list(given.values())
     graph: Program | None = graph_of(values)
     if graph is not None:
+        _check_fixed_lengths(op, given)
         return graph.add(op, [lift(graph, v) for v in values], attrs, name).output_tensors
     return run_now(op, values, attrs, wanted)
 
@@ -58,6 +62,7 @@ def _on_numpy(
     found = _ready.get(key)
     if found is None or found.descriptor is not descriptor or found.backends is not _op.BACKENDS:
         _check_required(op, named)
+        _check_dtypes(op, given)
         attrs = {"slots": tuple(given), "descriptor": descriptor}
         found = _Ready(descriptor, _op.BACKENDS, attrs, choice_now(op, list(values), attrs, wanted))
         if len(_ready) > 500:
@@ -69,6 +74,18 @@ def _on_numpy(
 def _check_required(op: Op, named: Mapping[str, Any]) -> None:
     for always in ("source", "recurrent_weight"):
         required(op.name, always, named[always])
+
+
+def _check_dtypes(op: Op, given: Mapping[str, Any]) -> None:
+    for name, value in given.items():
+        as_dtype(value.dtype, f"{op.name}: {name}")  # an array of objects, of words, …
+
+
+def _check_fixed_lengths(op: Op, given: Mapping[str, Any]) -> None:
+    """Refuse lengths that are known when the node is made as those of a run are refused."""
+    lengths, steps = given.get("lengths"), given["source"].shape[:1]
+    if lengths is not None and not isinstance(lengths, Tensor) and steps not in ((), (UNKNOWN,)):
+        _sequence.check_lengths(op.name, lengths, steps[0])
 
 
 def _checked(op: Op, name: str, value: Any, source: Any) -> Any:
@@ -84,7 +101,9 @@ def _checked(op: Op, name: str, value: Any, source: Any) -> Any:
 
 def _from_list(op: Op, name: str, value: Sequence[Any]) -> np.ndarray[Any, Any]:
     try:
-        array = np.array(value, dtype=None if value else np.int64 if name == "lengths" else np.bool_)
+        array = np.array(value)
+        if not array.size:
+            array = array.astype(np.int64 if name == "lengths" else np.bool_)
     except ValueError:  # lists of different lengths
         array = np.array(None)
     if array.dtype.kind not in "biuf":

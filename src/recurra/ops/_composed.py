@@ -22,8 +22,9 @@ from .._plan import Plan
 NO_MASK_GRADIENT = NoGradient(
     "mask has no gradient: MPSGraph defines none (it is a constant of the call, such as a dropout mask)"
 )
-# Of all programs that are remembered together: about 100 MB. A program grows with the number of time steps.
-_MOST_NODES = 50_000
+# Two ends: a program grows with the number of time steps, so few long ones fill about 100 MB; and a thousand short
+# ones, one for each batch size that ever came by, are not worth keeping either.
+_MOST_NODES, _MOST_PROGRAMS = 50_000, 128
 
 
 def composed_vjp(op: Op, inputs: Sequence[Any], cotangents: Sequence[Any], attrs: Attrs) -> list[Any]:
@@ -87,9 +88,13 @@ def _plan(key: _Key) -> Plan:
             feeds = [program.placeholder(t.shape, t.dtype) for t in key.types]
             found = Plan(program, feeds, _write(program, COMPOSED_VJP, feeds, key.attrs))
         _plans[key] = found
-        while len(_plans) > 1 and sum(len(p.operations) for p in _plans.values()) > _MOST_NODES:
+        while len(_plans) > 1 and (len(_plans) > _MOST_PROGRAMS or _nodes() > _MOST_NODES):
             _plans.popitem(last=False)
     return found
+
+
+def _nodes() -> int:
+    return sum(len(plan.operations) for plan in _plans.values())
 
 
 def _write(program: Program, op: Op, inputs: Sequence[Tensor], attrs: Attrs) -> list[Tensor]:

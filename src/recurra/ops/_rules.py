@@ -156,7 +156,7 @@ def _input_weight(op: str, name: str, type_: ShapedType, s: Sizes) -> Sizes:
 def _bias(op: str, name: str, type_: ShapedType, s: Sizes) -> Sizes:
     shape = _static(op, name, type_)
     wanted = s.D * s.G * s.H
-    if _without_leading_ones(shape, 1) not in ((wanted,), (1,)):
+    if _without_leading_ones(shape, 1) not in ((wanted,), (1,), ()):
         raise _wrong(op, name, f"[{_form(s)}]", [wanted], shape)
     return s
 

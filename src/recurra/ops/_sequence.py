@@ -280,7 +280,7 @@ def stacked(xp: Namespace, parts: list[Array]) -> Array:
 
 def check_lengths(op: str, lengths: Array, steps: int) -> None:
     """Refuse lengths outside [0, T], where the values can be looked at."""
-    if _arrays.is_traced(lengths):
+    if not _arrays.is_readable(lengths):
         return
     values = _arrays.to_numpy(lengths)
     bad = values[(values < 0) | (values > steps)]

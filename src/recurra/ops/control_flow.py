@@ -158,7 +158,7 @@ def _limits(graph: Program, bounds: dict[str, Any]) -> list[Any]:
 
 def _read(where: str, value: Array) -> Any:
     """The number or truth value in an array of one element; None where JAX traces it."""
-    if not _arrays.is_traced(value):
+    if _arrays.is_readable(value):
         return _arrays.to_numpy(value).reshape(-1)[0].item()
     if not _arrays.is_jax(value):
         raise UnsupportedError(f"{where} must have a value that can be read, got one under a tracer")
@@ -167,7 +167,7 @@ def _read(where: str, value: Array) -> Any:
 
 def _check_step(*inputs: Array, **_: Any) -> None:
     step = inputs[2]
-    if not _arrays.is_traced(step) and (value := _read("for_loop: step", step)) < 1:
+    if _arrays.is_readable(step) and (value := _read("for_loop: step", step)) < 1:
         raise ArgumentError(f"for_loop: step must be positive, got {value}")
 
 

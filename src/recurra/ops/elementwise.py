@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import _arrays
 from .._arrays import Array, Namespace
-from .._errors import ArgumentTypeError
+from .._errors import ArgumentError, ArgumentTypeError
 from .._ir import Tensor, apply, number
 from .._op import OPS, UNKNOWN, Op, ShapedType, register
 from . import _delegate
@@ -164,13 +164,33 @@ def _divide_no_nan(xp: Namespace, x: Array, y: Array) -> Array:
 Slope = Callable[..., Any]  # slope(g, x, y, out): the gradient of one input, before it is summed down
 
 
-def _binary(name: str, kinds: Sequence[str], reference: Callable[..., Array], dx: Slope, dy: Slope) -> None:
+def _check_integers(name: str, rule: str, is_bad: Callable[[Array], Array]) -> Callable[[Array, Array], None]:
+    """What integers have no result for, and libraries answer in ways of their own."""
+
+    def check(x: Array, y: Array) -> None:
+        if _arrays.dtype_of(y).kind in ("int", "uint") and _arrays.is_readable(y):
+            values = _arrays.to_numpy(y)
+            bad = values[is_bad(values)]
+            if bad.size:
+                raise ArgumentError(f"{name}: y must {rule} where both are integers, got {bad.flat[0]}")
+
+    return check
+
+
+def _binary(
+    name: str,
+    kinds: Sequence[str],
+    reference: Callable[..., Array],
+    dx: Slope,
+    dy: Slope,
+    check: Callable[[Array, Array], None] | None = None,
+) -> None:
     def vjp(inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> tuple[Any, Any]:
         x, y = inputs
         g, out = cotangents[0], outputs[0]
         return unbroadcast(dx(g, x, y, out), x), unbroadcast(dy(g, x, y, out), y)
 
-    register(Op(name, infer=same_type(name, kinds), reference=reference, vjp=vjp))
+    register(Op(name, infer=same_type(name, kinds), reference=reference, vjp=vjp, check_values=check))
 
 
 def _whole_quotient(x: Any, y: Any, remainder: Any) -> Any:
@@ -231,6 +251,7 @@ _binary(
     lambda xp, x, y: _delegate.call(xp, "fmod", x, y),
     lambda g, x, y, out: g,
     lambda g, x, y, out: apply("negative", multiply(g, _whole_quotient(x, y, out))),
+    _check_integers("mod", "not be 0", lambda y: y == 0),
 )
 _binary(
     "floor_mod",
@@ -238,8 +259,16 @@ _binary(
     lambda xp, x, y: xp.remainder(x, y),
     lambda g, x, y, out: g,
     lambda g, x, y, out: apply("negative", multiply(g, _whole_quotient(x, y, out))),
+    _check_integers("floor_mod", "not be 0", lambda y: y == 0),
 )
-_binary("power", REAL, lambda xp, x, y: x**y, _slope_of_base, _slope_of_exponent)
+_binary(
+    "power",
+    REAL,
+    lambda xp, x, y: x**y,
+    _slope_of_base,
+    _slope_of_exponent,
+    _check_integers("power", "be 0 or more", lambda y: y < 0),
+)
 _binary("maximum", REAL, lambda xp, x, y: _delegate.call(xp, "fmax", x, y), _to_first, _to_second)
 _binary("minimum", REAL, lambda xp, x, y: _delegate.call(xp, "fmin", x, y), _to_first, _to_second)
 _binary("maximum_nan", REAL, lambda xp, x, y: xp.maximum(x, y), _to_first, _to_second)

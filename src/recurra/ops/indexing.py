@@ -72,7 +72,7 @@ def index_type(op: str, indices: ShapedType) -> None:
 
 def check_indices(op: str, indices: Array, size: int, what: str = "indices") -> None:
     """Refuse the first index that lies outside of [0, size), where values can be looked at."""
-    if _arrays.is_traced(indices):
+    if not _arrays.is_readable(indices):
         return
     values = _arrays.to_numpy(indices)
     # Read as unsigned, a negative number is larger than any size.
@@ -83,7 +83,7 @@ def check_indices(op: str, indices: Array, size: int, what: str = "indices") -> 
 
 def check_coordinates(op: str, indices: Array, sizes: Sequence[int]) -> None:
     """The same for the coordinates in the last axis."""
-    if _arrays.is_traced(indices):
+    if not _arrays.is_readable(indices):
         return
     values = _arrays.to_numpy(indices)
     for k, size in enumerate(sizes):

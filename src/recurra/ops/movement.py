@@ -104,7 +104,7 @@ def reverse(x: Any, axes: Any = None, name: str | None = None) -> Any:
 
 
 def _values(op: str, shape: Array) -> tuple[int, ...]:
-    if _arrays.is_traced(shape):
+    if not _arrays.is_readable(shape):
         raise UnsupportedError(f"{op}: shape must have values that can be read, got one under a tracer")
     return tuple(_arrays.to_numpy(shape).tolist())
 

@@ -131,7 +131,7 @@ def _infer_non_zero(x: ShapedType) -> ShapedType:
 
 
 def _non_zero(xp: Namespace, x: Array) -> Array:
-    if _arrays.is_traced(x):
+    if not _arrays.is_readable(x):
         raise UnsupportedError("non_zero_indices: input must have values that can be read, got one under a tracer")
     return _arrays.cast(xp, xp.stack(xp.nonzero(x), axis=-1), int32)
 

@@ -275,7 +275,7 @@ def _reference(
     def drawn(seed: Any) -> np.ndarray[Any, Any]:
         return draw(_arrays.to_numpy(seed), sizes, kind, distribution, parameters)
 
-    if _arrays.is_traced(seed):
+    if not _arrays.is_readable(seed):
         if not _arrays.is_jax(seed):
             raise UnsupportedError("random: seed must have a value that can be read, got one under a tracer")
         jax = sys.modules["jax"]
@@ -327,7 +327,7 @@ def _dropout_vjp(inputs: Sequence[Any], outputs: Sequence[Any], g: Sequence[Any]
 
 def _check_rate(x: Array, keep: Array, *rates: Array, rate: float | None) -> None:
     for given in rates:
-        if not _arrays.is_traced(given):
+        if _arrays.is_readable(given):
             value = float(_arrays.to_numpy(given).reshape(-1)[0])
             if not 0 <= value <= 1:
                 raise ArgumentError(f"dropout: rate must lie in [0, 1], got {value}")
