@@ -21,7 +21,7 @@ _POOLED_BYTES = 1 << 20
 class Memory:
     """The dtype in which the kernels take a call's arrays, and results in it."""
 
-    __slots__ = ("_cast", "_pack", "computed", "dtype", "forward", "gradient", "is_plain", "stack", "view")
+    __slots__ = ("_cast", "_pack", "_size", "computed", "dtype", "forward", "gradient", "is_plain", "stack", "view")
 
     def __init__(self, dtype: DType, has_bfloat16: bool) -> None:
         # Half precision is computed in float32: in the kernels where they can, else around them.
@@ -32,6 +32,7 @@ class Memory:
         )
         self._cast = None if is_native else dtype.numpy
         self.dtype = taken.numpy
+        self._size: int = self.dtype.itemsize
         # NumPy's bfloat16 is a type that the kernels cannot ask for: they get the bits.
         self.view = np.dtype(np.uint16) if taken == "bfloat16" else None
         self.is_plain = self.view is None and self._cast is None
@@ -46,10 +47,10 @@ class Memory:
     def new(self, shape: tuple[int, ...]) -> Array:
         """Memory for a result, of which the kernels write every element."""
         dtype = self.dtype if self.view is None else self.view
-        count = math.prod(shape)
-        if count * dtype.itemsize < _POOLED_BYTES:
+        size = math.prod(shape) * self._size
+        if size < _POOLED_BYTES:
             return np.empty(shape, dtype)
-        return native.empty(count * dtype.itemsize).view(dtype).reshape(shape)
+        return native.empty(size).view(dtype).reshape(shape)
 
     def packed(self, cell: Cell, recurrent_weight: Array, input_weight: Array | None, inputs: int) -> Any:
         """The weights of a cell as the kernels read them, for sources of so many channels."""

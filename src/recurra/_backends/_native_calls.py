@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,17 @@ _ORDER = (
 )
 
 
+# Those after them that a gradient has too, and its results.
+_GIVEN = (
+    "output_fwd",
+    "cell_output_fwd",
+    "z_state",
+    "source_gradient",
+    "cell_sequence_gradient",
+    "state_gradient",
+    "cell_gradient",
+)
+_RESULTS = ("source", "recurrent_weight", "input_weight", "bias", "init_state", "init_cell", "")
 _WEIGHTS = ("recurrent_weight", "input_weight")
 
 
@@ -91,8 +103,13 @@ class Forward:
         self._sizes = s = _rules.check("cpu", named, cell.gates, cell.directions)
         wanted = attrs.get("wanted") or (True,) * len(counts)
         self._shapes = [(s.T, s.N, s.D * s.H * k) if w else None for k, w in zip(counts, wanted, strict=True)]
-        self._positions = _positions(named, cell, s)
         self._packed: PackedWeights | None = None
+        dtype = named["source"].dtype
+        positions = _positions(named, cell, s)
+        # Where the inputs are the arguments of C++ as they are: how to pick them, None for those that are absent.
+        self._memory: Memory | None = None
+        if positions is not None and not dtype.is_half:
+            self._memory, self._picked = memory_of(dtype), _picking(positions, len(named))
 
     def keeping(self, steady: Sequence[bool], store: dict[str, Any]) -> Forward:
         """This kernel, with its weights packed once if they are steady."""
@@ -105,25 +122,39 @@ class Forward:
 
     def __call__(self, xp: Namespace, *inputs: Array) -> tuple[Array | None, ...]:
         """The results that are wanted, None for the others."""
-        memory = memory_of(inputs[self._slots.index("source")].dtype)
-        made = [None if shape is None else memory.new(shape) for shape in self._shapes]
-        results = made if len(made) == 3 else (made[0], None, made[1])
-        run = memory.forward
-        threads = team()
-        packed = None
-        if self._packed is not None:
-            R, W = (inputs[self._slots.index(n)] if n in self._slots else None for n in _WEIGHTS)
-            packed = self._packed.of(self._cell, memory, R, W, self._sizes.I, self._sizes.T * self._sizes.N)
-        if self._positions is not None and memory.is_plain:
-            ordered: Any = [None if i is None else inputs[i] for i in self._positions]
+        memory = self._memory
+        if memory is not None:
+            made = [None if shape is None else memory.new(shape) for shape in self._shapes]
+            results = made if len(made) == 3 else (made[0], None, made[1])
+            picked = self._picked((*inputs, None))
+            packed = self._packed_weights(memory, inputs)
             try:
-                run(self._cell.spec, threads, *ordered, *results, packed)
+                memory.forward(self._cell.spec, team(), *picked, *results, packed)
                 return tuple(made)
             except TypeError:  # an array is not contiguous, or has the bytes of another machine
                 pass
+        return self._unlike(*inputs)
+
+    def _unlike(self, *inputs: Array) -> tuple[Array | None, ...]:
+        """The same for inputs that must be made like the arguments of C++."""
+        memory = memory_of(inputs[self._slots.index("source")].dtype)
+        made = [None if shape is None else memory.new(shape) for shape in self._shapes]
+        results = made if len(made) == 3 else (made[0], None, made[1])
+        packed = self._packed_weights(memory, inputs)
         ordered = _ordered(dict(zip(self._slots, inputs, strict=True)), self._cell, self._sizes, memory)
-        run(self._cell.spec, threads, *ordered, *results, packed)
+        memory.forward(self._cell.spec, team(), *ordered, *results, packed)
         return tuple(None if y is None else memory.given(y) for y in made)
+
+    def _packed_weights(self, memory: Memory, inputs: Sequence[Array]) -> Any | None:
+        if self._packed is None:
+            return None
+        R, W = (inputs[self._slots.index(n)] if n in self._slots else None for n in _WEIGHTS)
+        return self._packed.of(self._cell, memory, R, W, self._sizes.I, self._sizes.T * self._sizes.N)
+
+
+def _picking(positions: Sequence[int | None], count: int) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """Picks these of `count` inputs and one None behind them, which stands for those that are absent."""
+    return itemgetter(*(count if i is None else i for i in positions))
 
 
 def _positions(types: Mapping[str, ShapedType], cell: Cell, s: Sizes) -> list[int | None] | None:
@@ -153,9 +184,32 @@ class Gradients:
         named = dict(zip(self._slots, types, strict=True))
         self._sizes = _rules.check("cpu", named, self._cell.gates, self._cell.directions)
         self._names = op.output_names({k: attrs[k] for k in ("slots", "descriptor")})
+        # As in Forward; and the results in the order of C++, and where each of the op's stands among them.
+        self._memory: Memory | None = None
+        dtype, s = named["source"].dtype, self._sizes
+        positions, places = _positions(named, self._cell, s), {name: i for i, name in enumerate(named)}
+        states = [named[n].shape for n in ("state_gradient", "cell_gradient") if n in named]
+        order = [name or self._cell.params or "" for name in _RESULTS]
+        if positions is not None and not dtype.is_half and all(shape == (s.N, s.D * s.H) for shape in states):
+            self._memory = memory_of(dtype)
+            self._picked = _picking([*positions, *(places.get(name) for name in _GIVEN)], len(named))
+            self._shapes = [named[name].shape if name in self._names else None for name in order]
+            self._order = [order.index(name) if name in order else None for name in self._names]
 
     def __call__(self, xp: Namespace, *inputs: Array) -> tuple[Array, ...]:
         """The gradients in the op's order, each in its input's shape."""
+        memory = self._memory
+        if memory is not None and None not in self._order:
+            made = [None if shape is None else memory.new(shape) for shape in self._shapes]
+            try:
+                memory.gradient(self._cell.spec, team(), *self._picked((*inputs, None)), *made)
+                return tuple(made[i] for i in self._order)  # type: ignore[index]
+            except TypeError:  # as in Forward
+                pass
+        return self._unlike(xp, *inputs)
+
+    def _unlike(self, xp: Namespace, *inputs: Array) -> tuple[Array, ...]:
+        """The same for inputs that must be made like the arguments of C++."""
         arrays, cell = dict(zip(self._slots, inputs, strict=True)), self._cell
         memory, s = memory_of(arrays["source"].dtype), self._sizes
         wide = s.D * s.H

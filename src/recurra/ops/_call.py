@@ -27,7 +27,7 @@ _INTEGRAL = ("lengths", "resets")
 def call(op: Op, named: Mapping[str, Any], descriptor: Descriptor, wanted: tuple[bool, ...], name: str | None) -> Any:
     """Make a node, or compute at once; the outputs as a tuple."""
     given = {k: v for k, v in named.items() if v is not None}
-    if all(type(v) is np.ndarray for v in given.values()) and not _op.LISTENERS:
+    if {type(v) for v in given.values()} == _PLAIN and not _op.LISTENERS:
         return _on_numpy(op, given, named, descriptor, wanted)
     _check_required(op, named)
     given = {k: _checked(op, k, v, named["source"]) for k, v in given.items()}
@@ -41,6 +41,9 @@ def call(op: Op, named: Mapping[str, Any], descriptor: Descriptor, wanted: tuple
     return run_now(op, values, attrs, wanted)
 
 
+_PLAIN = {np.ndarray}
+
+
 class _Ready(NamedTuple):
     """What a call on arrays of the same types did before: everything but the arithmetic."""
 
@@ -48,6 +51,7 @@ class _Ready(NamedTuple):
     backends: list[Any]
     attrs: dict[str, Any]
     choice: _op.Choice
+    is_direct: bool  # a kernel, and no values to check: it is called as it is
 
 
 # A frame of audio takes microseconds: its inputs are looked at once.
@@ -64,10 +68,14 @@ def _on_numpy(
         _check_required(op, named)
         _check_dtypes(op, given)
         attrs = {"slots": tuple(given), "descriptor": descriptor}
-        found = _Ready(descriptor, _op.BACKENDS, attrs, choice_now(op, list(values), attrs, wanted))
+        choice = choice_now(op, list(values), attrs, wanted)
+        is_direct = choice.backend != "reference" and "lengths" not in given
+        found = _Ready(descriptor, _op.BACKENDS, attrs, choice, is_direct)
         if len(_ready) > 500:
             _ready.clear()
         _ready[key] = found
+    if found.is_direct:
+        return found.choice.kernel(found.choice.xp, *values)
     return compute(op, list(values), found.attrs, found.choice)
 
 
@@ -110,12 +118,6 @@ def _from_list(op: Op, name: str, value: Sequence[Any]) -> np.ndarray[Any, Any]:
         kind = "integers" if name == "lengths" else "booleans"
         raise ArgumentTypeError(f"{op.name}: {name} must hold {kind}, got {value!r}")
     return array
-
-
-def chosen(names: Slots, values: Sequence[Any], wanted: Sequence[bool]) -> tuple[Slots, tuple[Any, ...]]:
-    """The names and values that are wanted."""
-    kept = [(n, v) for n, v, w in zip(names, values, wanted, strict=True) if w]
-    return tuple(n for n, _ in kept), tuple(v for _, v in kept)
 
 
 def required(op: str, name: str, value: Any) -> Any:

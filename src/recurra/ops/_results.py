@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from functools import lru_cache
+from itertools import compress
 from typing import Any, TypeVar
 
 R = TypeVar("R", bound="Results")
@@ -26,6 +27,16 @@ class Results:
 def results(kind: type[R], names: tuple[str, ...], values: tuple[Any, ...]) -> R:
     """A result of type `kind` that holds these values under these names."""
     return _type_for(kind, names)(*values)  # type: ignore[no-any-return, arg-type]
+
+
+def selected(kind: type[R], names: tuple[str, ...], values: tuple[Any, ...], wanted: tuple[bool, ...]) -> R:
+    """The same with the values that are wanted."""
+    return _type_for(kind, _names(names, wanted))(*compress(values, wanted))  # type: ignore[no-any-return, arg-type]
+
+
+@lru_cache(maxsize=256)
+def _names(names: tuple[str, ...], wanted: tuple[bool, ...]) -> tuple[str, ...]:
+    return tuple(compress(names, wanted))
 
 
 @lru_cache(maxsize=256)

@@ -10,7 +10,7 @@ from ..._errors import RecurraWarning
 from .. import _call
 from .._descriptor import snapshot
 from .._pair import op_pair
-from .._results import GRUGradients, GRUResults, results
+from .._results import GRUGradients, GRUResults, results, selected
 from . import reference
 from .spec import GATES, GRUDescriptor
 
@@ -80,7 +80,7 @@ def gru(
     }
     wanted = (True, snap.training)
     outputs = _call.call(GRU, named, snap, wanted, name)
-    return results(GRUResults, *_call.chosen(("h", "z"), outputs, wanted))
+    return selected(GRUResults, ("h", "z"), outputs, wanted)
 
 
 def warn_of_idle_bias(op: str, secondary_bias: Any, descriptor: GRUDescriptor, stacklevel: int = 3) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from .. import _call
 from .._descriptor import snapshot
 from .._pair import op_pair
-from .._results import LSTMGradients, LSTMResults, results
+from .._results import LSTMGradients, LSTMResults, results, selected
 from . import reference
 from .spec import GATES, LSTMDescriptor
 
@@ -77,7 +77,7 @@ def lstm(
     }
     wanted = (True, snap.produce_cell or snap.training, snap.training)
     outputs = _call.call(LSTM, named, snap, wanted, name)
-    return results(LSTMResults, *_call.chosen(("h", "c", "z"), outputs, wanted))
+    return selected(LSTMResults, ("h", "c", "z"), outputs, wanted)
 
 
 def lstm_gradients(

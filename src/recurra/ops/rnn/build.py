@@ -8,7 +8,7 @@ from typing import Any
 from .. import _call
 from .._descriptor import snapshot
 from .._pair import op_pair
-from .._results import SingleGateRNNGradients, SingleGateRNNResults, results
+from .._results import SingleGateRNNGradients, SingleGateRNNResults, results, selected
 from . import reference
 from .spec import GATES, SingleGateRNNDescriptor
 
@@ -71,7 +71,7 @@ def single_gate_rnn(
     }
     wanted = (True, snap.training)
     outputs = _call.call(SINGLE_GATE_RNN, named, snap, wanted, name)
-    return results(SingleGateRNNResults, *_call.chosen(("h", "z"), outputs, wanted))
+    return selected(SingleGateRNNResults, ("h", "z"), outputs, wanted)
 
 
 def single_gate_rnn_gradients(
