@@ -22,7 +22,7 @@ PIP := $(BIN)/python -m pip --quiet
 # What build-system.requires of pyproject.toml says (pip compares), and the two programs that it drives.
 BUILD_TOOLS := 'scikit-build-core>=1.1,<2' 'nanobind>=3.1,<4' cmake ninja
 CPP := $(wildcard csrc/*.cpp csrc/*.h src/recurra/kernels/*.h src/recurra/ops/*/*.h)
-CPP_OTHER := benchmarks/ceiling.cpp tests/native/check_kernels.cpp
+CPP_OTHER := benchmarks/ceiling.cpp tests/native/check_kernels.cpp tests/native/check_calls.h
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1

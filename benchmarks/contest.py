@@ -175,7 +175,10 @@ def main() -> None:
         pipe.write(json.dumps(value) + "\n")
         pipe.flush()
 
-    serve(sys.argv[1:], answer)
+    # Whoever asked may be gone before the answer comes: then nobody misses it.
+    with contextlib.suppress(BrokenPipeError):
+        serve(sys.argv[1:], answer)
+    os._exit(0)  # without a last try to write what the pipe still holds
 
 
 if __name__ == "__main__":

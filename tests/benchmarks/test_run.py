@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+import re
 import signal
 import subprocess
 import time
@@ -97,8 +98,9 @@ def test_a_red_gate_gives_no_numbers(
 def test_a_green_gate_says_what_passed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate, "ABOUT", "number_of_threads")
     found = gate.check(["rnn", "rnn"])
-    # Three sizes of the op that was asked for, and the repetitions; this op has no second variant.
-    assert found["passed"].startswith("4 passed")
+    passed = re.match(r"(\d+) passed", found["passed"])
+    assert passed is not None
+    assert int(passed[1]) >= 4  # three sizes of the op that was asked for, and the repetitions
     assert found["seconds"] > 0
 
 

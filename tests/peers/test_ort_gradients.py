@@ -5,6 +5,7 @@ In the LSTM vector of the gradient op the gates are arbitrary numbers, so every 
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -81,11 +82,24 @@ def test_gradients_are_those_of_onnx_runtime(op: str) -> None:
     vector = VECTORS[f"{op.upper()}Grad"]
     got, wanted = gradients(vector, op, vector.inputs["input_tensor"], weights(vector, op)), vector.outputs
     assert_same_digits("source", got.source, wanted["dX"])
-    assert_same_digits("input weight", got.input_weight, rows(wanted["dW"], op))
-    for half in np.split(wanted["dB"], 2, 1):
-        assert_same_digits("bias", got.bias, rows(half, op))
+    # A gate close to 1 has the slope 1 - y*y, of which float32 keeps the digits down to an eps of 1: ONNX Runtime's
+    # least entries are off by that, while ours, with the square and the difference in one FMA, are not.
+    theirs = {"input_weight": wanted["dW"], "bias": np.split(wanted["dB"], 2, 1)[0]}
     if op == "gru":
-        assert_same_digits("recurrent weight", got.recurrent_weight, rows(wanted["dR"], op))
+        theirs["recurrent_weight"] = wanted["dR"]
+    np.testing.assert_array_equal(*np.split(wanted["dB"], 2, 1))  # of the input and of the recurrent bias
+    for name, value in theirs.items():
+        atol = 2.0**-24 * float(np.abs(value).max())
+        assert_same_digits(name, getattr(got, name), rows(value, op), atol)
+
+
+@both_ops
+def test_gradients_in_float32_are_those_in_float64(op: str) -> None:
+    vector = VECTORS[f"{op.upper()}Grad"]
+    double = dataclasses.replace(vector, inputs={k: v.astype(np.float64) for k, v in vector.inputs.items()})
+    got, wanted = (gradients(v, op, v.inputs["input_tensor"], weights(v, op)) for v in (vector, double))
+    for name in got._fields:
+        assert_same_digits(name, getattr(got, name), getattr(wanted, name))
 
 
 def test_lstm_weight_gradient_differs_only_in_where_h_comes_from() -> None:
