@@ -53,12 +53,12 @@ void forward(const CellSpec& s, const ForwardCall<S>& q) {
     const double around =
         product_cost<S>(q.steps * q.batch, columns, I) +
         (q.packed != nullptr || Loop::reads_in_place(q) ? 0 : 0.3 * static_cast<double>(columns * (I + q.hidden)));
-    const int threads = threads_for(cost, q.steps, around, q.threads);
-    Loop first(cell, q, 0, threads);
-    if (q.directions == 1) return run_team(threads, [&](int rank, int size) { first.work(rank, size); });
-    Loop second(cell, q, 1, threads);
+    const Team team = team_for(cost, q.steps, around, q.threads);
+    Loop first(cell, q, 0, team.threads);
+    if (q.directions == 1) return run_team(team, [&](int rank, int size) { first.work(rank, size); });
+    Loop second(cell, q, 1, team.threads);
     // Threads that would have to wait for each other at every step take a direction each instead.
-    run_team(threads, [&](int rank, int size) {
+    run_team(team, [&](int rank, int size) {
       if (size % 2 == 0 && split_of(cost, size).unit_groups > 1)
         return rank < size / 2 ? first.work(rank, size / 2) : second.work(rank - size / 2, size / 2);
       first.work(rank, size);
@@ -77,11 +77,11 @@ void gradient(const CellSpec& s, const GradientCall<S>& g) {
     const long I = q.input_weight == nullptr ? 0 : q.inputs, columns = Cell::gates * q.hidden;
     const double around = product_cost<S>(q.steps * q.batch, columns, 2 * I + q.hidden) +
                           0.3 * static_cast<double>(columns * (I + q.hidden));
-    const int threads = threads_for(cost, q.steps, around, q.threads);
+    const Team team = team_for(cost, q.steps, around, q.threads);
     // One direction after the other: the second adds its part of the gradient of the source.
     for (long d = 0; d < q.directions; ++d) {
-      Loop loop(cell, g, d, threads);
-      run_team(threads, [&](int rank, int size) { loop.work(rank, size); });
+      Loop loop(cell, g, d, team.threads);
+      run_team(team, [&](int rank, int size) { loop.work(rank, size); });
     }
   });
 }

@@ -2,6 +2,7 @@
 
 #include "meeting.h"
 #include "product.h"
+#include "team.h"
 
 // How a team divides the steps of a recurrence: rows of the batch, units of the state, or both.
 namespace recurra {
@@ -56,17 +57,13 @@ inline Split split_of(const StepCost& cost, int size) {
 // How many of `most` threads shorten a call of so many steps, with `around` nanoseconds of work that splits evenly.
 // Waking a team takes a microsecond or two, and much more on a busy machine.
 constexpr double waking = 5000;
-inline int worthwhile_threads(const StepCost& cost, long steps, double around, int most, long beside) {
-  int best = 1;
-  double least_time = cost.of(1, 1, beside) * static_cast<double>(steps) + around;
+inline Team worthwhile_team(const StepCost& cost, long steps, double around, int most, long beside) {
+  Team best{1, cost.of(1, 1, beside) * static_cast<double>(steps) + around};
   for (int size = 2; size <= most; size = size * 2 > most && size < most ? most : size * 2) {
     const Split split = split_of(cost, size);
     const double time =
         cost.of(split.row_groups, split.unit_groups, beside) * static_cast<double>(steps) + around / size + waking;
-    if (time < 0.95 * least_time) {
-      best = size;
-      least_time = time;
-    }
+    if (time < 0.95 * best.expected) best = {size, time};
   }
   return best;
 }
@@ -86,12 +83,13 @@ inline Part part_of(Split split, int rank, int size, long rows, long unit_blocks
   return {rank, size, group * split.unit_groups, split.unit_groups, r.begin, r.end, u.begin, u.end};
 }
 
-// How many threads a call gets: what was asked for, or as many as shorten it. `around` is what the projections and the
-// packing cost, in the nanoseconds of StepCost.
-inline int threads_for(const StepCost& cost, long steps, double around, int wanted, long beside = 0) {
+// The team that a call gets: exactly -wanted threads, or at most `wanted`, as many as shorten it. `around` is what the
+// projections and the packing cost, in the nanoseconds of StepCost.
+inline Team team_for(const StepCost& cost, long steps, double around, int wanted, long beside = 0) {
   const int most = wanted < 0 ? -wanted : wanted < 1 ? 1 : wanted;
   const int bounded = most > 64 ? 64 : most;
-  return wanted < 0 ? bounded : worthwhile_threads(cost, steps, around, bounded, beside);
+  if (wanted < 0) return {bounded, 0};
+  return worthwhile_team(cost, steps, around, is_crowded() ? 1 : bounded, beside);
 }
 
 // Nanoseconds that a product of so many multiplications takes a core.

@@ -2,6 +2,8 @@
 
 #include <atomic>
 #include <cctype>
+#include <chrono>
+#include <cstdint>
 #include <cstdlib>
 
 #if defined(_OPENMP)
@@ -18,6 +20,14 @@ namespace recurra {
 namespace {
 
 std::atomic<bool> is_forked{false};
+
+// In nanoseconds of the steady clock; 0 before the first crowd.
+std::atomic<std::int64_t> crowded_until{0}, crowded_for{0};
+
+std::int64_t now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
 
 #if !defined(_OPENMP)
 // Workers that sleep between calls. One call at a time has them; another that comes meanwhile, or from the inside of
@@ -90,16 +100,36 @@ Pool& pool() {
 }
 #endif
 
+// A team's work took so many nanoseconds and should have taken `expected`.
+void note_time(double taken, double expected) {
+  constexpr double turn = 1e6;  // less than the shortest turn of a core that a scheduler gives
+  constexpr std::int64_t shortest = 50'000'000, longest = 2'000'000'000;
+  if (taken < turn || taken < 8 * expected) return;
+  // Again, soon after the last crowd: it has not gone.
+  const std::int64_t time = now(), last = crowded_for.load(std::memory_order_relaxed);
+  const bool again = time < crowded_until.load(std::memory_order_relaxed) + last;
+  const std::int64_t length = !again ? shortest : 2 * last > longest ? longest : 2 * last;
+  crowded_for.store(length, std::memory_order_relaxed);
+  crowded_until.store(time + length, std::memory_order_relaxed);
+}
+
 }  // namespace
 
-void run_team(int threads, void (*body)(void*, int, int), void* context) {
-  if (threads <= 1 || is_forked.load(std::memory_order_relaxed)) return body(context, 0, 1);
+void run_team(const Team& team, void (*body)(void*, int, int), void* context) {
+  if (team.threads <= 1 || is_forked.load(std::memory_order_relaxed)) return body(context, 0, 1);
+  const std::int64_t begin = now();
 #if defined(_OPENMP)
-#pragma omp parallel num_threads(threads)
+#pragma omp parallel num_threads(team.threads)
   body(context, omp_get_thread_num(), omp_get_num_threads());
 #else
-  pool().run(threads, body, context);
+  pool().run(team.threads, body, context);
 #endif
+  if (team.expected > 0) note_time(static_cast<double>(now() - begin), team.expected);
+}
+
+bool is_crowded() {
+  const std::int64_t until = crowded_until.load(std::memory_order_relaxed);
+  return until != 0 && now() < until;
 }
 
 int default_threads() {

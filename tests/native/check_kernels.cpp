@@ -248,7 +248,7 @@ void check_together() {
   std::vector<std::thread> threads;
   for (std::uint64_t k = 0; k < callers; ++k) threads.emplace_back([&, k] { work(together, k); });
   for (std::thread& thread : threads) thread.join();
-  run_team(3, [&](int rank, int size) {
+  run_team(Team{3, 0}, [&](int rank, int size) {
     for (std::uint64_t k = 0; k < callers; ++k)
       if (static_cast<int>(k) % size == rank) work(inside, k);
   });

@@ -267,3 +267,19 @@ def test_a_wrong_number_of_threads_is_refused(given: str, monkeypatch) -> None:
 def test_set_num_threads_refuses_what_is_no_number_of_threads(given, error, text: str) -> None:
     with pytest.raises(error, match=f"^{text}$"):
         recurra.set_num_threads(given)
+
+
+def test_calls_beside_busy_programs_give_the_same_bits() -> None:
+    """Where the cores are taken, calls change between teams and one thread; nobody sees it in the results."""
+    rng = np.random.default_rng(3)
+    shapes = {"source": (60, 8, 40), "recurrent_weight": (160, 40), "input_weight": (160, 40)}
+    given = {name: (0.1 * rng.standard_normal(shape)).astype(np.float32) for name, shape in shapes.items()}
+    wanted = recurra.lstm(**given).h
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
+    try:
+        for _ in range(300):
+            np.testing.assert_array_equal(recurra.lstm(**given).h, wanted)
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
