@@ -29,11 +29,13 @@ LAYERS = [
     {"_stream", "_stream_layers", "_stream_state"},
     {"_executable"},
     {"_explain", "_graph"},
+    {"torch"},
 ]
 LAYER_OF = {name: i for i, layer in enumerate(LAYERS) for name in layer}
 ROOMS = ("gru", "lstm", "rnn")
-# Imported inside functions: a circle that the language makes, since tensors have operators and operators are ops.
-LATE = {("_operators", "_ir"), ("_operators", "ops")}
+# Imported inside functions: a circle that the language makes, since tensors have operators and operators are ops; and
+# what torch's tensors need, when there is one.
+LATE = {("_operators", "_ir"), ("_operators", "ops"), ("ops", "torch"), ("_backends", "torch")}
 
 
 def modules() -> list[pathlib.Path]:

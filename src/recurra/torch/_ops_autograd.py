@@ -1,0 +1,112 @@
+"""How the ops are differentiated: backward is the gradient op, and beyond that the reference is composed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import _C
+from torch.autograd import Function
+
+from .._op import NoGradient
+from ..ops._composed import composed_vjp
+from ._ops import LIBRARY, PAIRS, TorchOp
+from ._ops_text import with_training
+
+Tensors = Sequence[torch.Tensor | None]
+
+
+class _Forward(Function):  # type: ignore[misc]
+    """A forward op with its training state, which backward needs; the caller takes the results that were asked for."""
+
+    @staticmethod
+    def forward(ctx: Any, op: TorchOp, keyset: Any, text: str, *tensors: torch.Tensor | None) -> Any:
+        ctx.op, ctx.text, ctx.count = op, text, len(tensors)
+        ctx.set_materialize_grads(False)
+        results = _below(op, keyset, tensors, text)
+        ctx.save_for_backward(*tensors, *results)
+        return tuple(results)
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: torch.Tensor | None) -> Any:
+        tensors, results = ctx.saved_tensors[: ctx.count], ctx.saved_tensors[ctx.count :]
+        found = _forward_vjp(ctx.op, ctx.text, tensors, results, cotangents)
+        return (None, None, None, *_needed(found, ctx.needs_input_grad[3:]))
+
+
+class _Gradients(Function):  # type: ignore[misc]
+    """A gradient op, which is differentiated by its reference."""
+
+    @staticmethod
+    def forward(ctx: Any, op: TorchOp, keyset: Any, text: str, *tensors: torch.Tensor | None) -> Any:
+        ctx.op, ctx.text = op, text
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*tensors)
+        return tuple(_below(op, keyset, tensors, text))
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: torch.Tensor | None) -> Any:
+        found = _composed(ctx.op, ctx.text, ctx.saved_tensors, cotangents)
+        return (None, None, None, *_needed(found, ctx.needs_input_grad[3:]))
+
+
+def _needed(gradients: Tensors, needs: Sequence[bool]) -> list[torch.Tensor | None]:
+    return [g if n else None for g, n in zip(gradients, needs, strict=True)]
+
+
+def _below(op: TorchOp, keyset: Any, tensors: Tensors, text: str) -> list[torch.Tensor]:
+    """The op without autograd."""
+    with _C._AutoDispatchBelowAutograd():
+        return op.overload.redispatch(keyset & _C._after_autograd_keyset, *tensors, descriptor=text)  # type: ignore[no-any-return]
+
+
+def _forward_vjp(op: TorchOp, text: str, tensors: Tensors, results: Tensors, cotangents: Tensors) -> Tensors:
+    if all(c is None for c in cotangents):
+        return [None] * len(tensors)
+    if cotangents[-1] is not None:  # of the training state: the gradient op has no input for it
+        return _composed(op, text, tensors, cotangents)
+    given = op.given(tensors)
+    by_name = dict(zip(op.pair.results, results, strict=True))
+    by_cotangent = dict(zip(op.pair.results, cotangents, strict=True))
+    named = {
+        **given,
+        "source_gradient": by_cotangent["h"],
+        "cell_sequence_gradient": by_cotangent.get("c"),
+        "z_state": by_name["z"],
+        "cell_output_fwd": by_name.get("c"),
+        "output_fwd": by_name["h"],
+    }
+    gradient_op = next(g for f, g in PAIRS if f is op)
+    found = gradient_op.overload(*[named.get(name) for name in gradient_op.arguments], descriptor=text)
+    by_input = dict(zip([name for name in op.pair.order if name in given], found, strict=True))
+    return [by_input.get(name) for name in op.arguments[: len(tensors)]]
+
+
+def _composed(op: TorchOp, text: str, tensors: Tensors, cotangents: Tensors) -> Tensors:
+    """The gradients of the op's inputs, from its reference."""
+    given = op.given(tensors)
+    attrs = {"slots": tuple(given), "descriptor": op.descriptor(text)}
+    found = composed_vjp(op.record, list(given.values()), cotangents, attrs)
+    by_input = dict(zip(given, found, strict=True))
+    gradients = [by_input.get(name) for name in op.arguments[: len(tensors)]]
+    return [None if isinstance(g, NoGradient) else g for g in gradients]
+
+
+def _autograd(op: TorchOp) -> Callable[..., Any]:
+    def run(keyset: Any, *tensors: torch.Tensor | None, descriptor: str) -> Any:
+        if not (torch.is_grad_enabled() and _C._any_requires_grad(*tensors)):
+            return _below(op, keyset, tensors, descriptor)
+        if op.is_gradient:
+            return _Gradients.apply(op, keyset, descriptor, *tensors)
+        text = with_training(op.name, op.pair.kind, descriptor)
+        results = _Forward.apply(op, keyset, text, *tensors)
+        wanted = op.wanted(descriptor, ())
+        return [y for y, is_wanted in zip(results, wanted, strict=True) if is_wanted]
+
+    return run
+
+
+for _pair in PAIRS:
+    for _each in _pair:
+        LIBRARY.impl(_each.name, _autograd(_each), "Autograd", with_keyset=True)
