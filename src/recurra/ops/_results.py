@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import namedtuple
-from functools import lru_cache
 from typing import Any, TypeVar
+
+from .. import _arrays
 
 R = TypeVar("R", bound="Results")
 
@@ -25,11 +26,18 @@ class Results:
 
 def results(kind: type[R], names: tuple[str, ...], values: tuple[Any, ...]) -> R:
     """A result of type `kind` that holds these values under these names."""
-    return _type_for(kind, names)(*values)  # type: ignore[no-any-return, arg-type]
+    if _arrays.is_compiling():  # torch.compile cannot guard a dictionary with such keys
+        return _new_type(kind, names)(*values)  # type: ignore[no-any-return]
+    made = _types.get((kind, names))
+    if made is None:
+        made = _types[kind, names] = _new_type(kind, names)
+    return made(*values)  # type: ignore[no-any-return]
 
 
-@lru_cache(maxsize=256)
-def _type_for(kind: type[Any], names: tuple[str, ...]) -> Any:
+_types: dict[Any, Any] = {}
+
+
+def _new_type(kind: type[Any], names: tuple[str, ...]) -> Any:
     fields = namedtuple(kind.__name__, names)  # type: ignore[misc]
     # namedtuple's own __repr__ and __reduce__ would come first.
     own = {"__repr__": Results.__repr__, "__reduce__": Results.__reduce__}

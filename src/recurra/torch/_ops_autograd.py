@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 from torch import _C
-from torch.autograd import Function
+from torch._functorch.autograd_function import enable_single_level_autograd_function
+from torch.autograd import Function, forward_ad
 
-from .._op import NoGradient
-from ..ops._composed import composed_vjp
+from .. import _arrays
 from ._ops import LIBRARY, PAIRS, TorchOp
 from ._ops_text import with_training
 
@@ -24,7 +24,7 @@ class _Forward(Function):  # type: ignore[misc]
     def forward(ctx: Any, op: TorchOp, keyset: Any, text: str, *tensors: torch.Tensor | None) -> Any:
         ctx.op, ctx.text, ctx.count = op, text, len(tensors)
         ctx.set_materialize_grads(False)
-        results = _below(op, keyset, tensors, text)
+        results = _below_node(op, keyset, tensors, text)
         ctx.save_for_backward(*tensors, *results)
         return tuple(results)
 
@@ -43,12 +43,24 @@ class _Gradients(Function):  # type: ignore[misc]
         ctx.op, ctx.text = op, text
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*tensors)
-        return tuple(_below(op, keyset, tensors, text))
+        return tuple(_below_node(op, keyset, tensors, text))
 
     @staticmethod
     def backward(ctx: Any, *cotangents: torch.Tensor | None) -> Any:
         found = _composed(ctx.op, ctx.text, ctx.saved_tensors, cotangents)
         return (None, None, None, *_needed(found, ctx.needs_input_grad[3:]))
+
+
+def _apply(function: type[Function], *args: Any) -> Any:
+    """A node of autograd, made at the level that the dispatcher is at.
+
+    `Function.apply` would enter torch.func's levels from the top once more: the dispatcher has done that.
+    """
+    make = super(Function, function).apply
+    if not _C._are_functorch_transforms_active():
+        return make(*args)
+    with enable_single_level_autograd_function():
+        return make(*args)
 
 
 def _needed(gradients: Tensors, needs: Sequence[bool]) -> list[torch.Tensor | None]:
@@ -59,6 +71,14 @@ def _below(op: TorchOp, keyset: Any, tensors: Tensors, text: str) -> list[torch.
     """The op without autograd."""
     with _C._AutoDispatchBelowAutograd():
         return op.overload.redispatch(keyset & _C._after_autograd_keyset, *tensors, descriptor=text)  # type: ignore[no-any-return]
+
+
+def _below_node(op: TorchOp, keyset: Any, tensors: Tensors, text: str) -> list[torch.Tensor]:
+    """The same inside of a node, where torch has switched derivatives off: the outer levels of torch.func want them."""
+    if not _C._are_functorch_transforms_active():
+        return _below(op, keyset, tensors, text)
+    with torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True):
+        return _below(op, keyset, tensors, text)
 
 
 def _forward_vjp(op: TorchOp, text: str, tensors: Tensors, results: Tensors, cotangents: Tensors) -> Tensors:
@@ -84,23 +104,47 @@ def _forward_vjp(op: TorchOp, text: str, tensors: Tensors, results: Tensors, cot
 
 
 def _composed(op: TorchOp, text: str, tensors: Tensors, cotangents: Tensors) -> Tensors:
-    """The gradients of the op's inputs, from its reference."""
+    """The gradients of the op's inputs, from its reference. They can be differentiated again, in every way."""
+    if all(c is None for c in cotangents):
+        return [None] * len(tensors)
     given = op.given(tensors)
+    leaves = [name for name, t in given.items() if t.is_floating_point() and name != "mask"]
+    is_given = [c is not None for c in cotangents]
+
+    def results(*values: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        outputs = _reference(op, text, {**given, **dict(zip(leaves, values, strict=True))})
+        return tuple(y for y, wanted in zip(outputs, is_given, strict=True) if wanted)
+
+    _, pull = torch.func.vjp(results, *[given[name] for name in leaves])
+    found = dict(zip(leaves, pull(tuple(c for c in cotangents if c is not None)), strict=True))
+    return [found.get(name) for name in op.arguments[: len(tensors)]]
+
+
+def _reference(op: TorchOp, text: str, given: dict[str, Any]) -> list[Any]:
+    """The op's results as torch's own operations, recorded one by one."""
+    values = list(given.values())
     attrs = {"slots": tuple(given), "descriptor": op.descriptor(text)}
-    found = composed_vjp(op.record, list(given.values()), cotangents, attrs)
-    by_input = dict(zip(given, found, strict=True))
-    gradients = [by_input.get(name) for name in op.arguments[: len(tensors)]]
-    return [None if isinstance(g, NoGradient) else g for g in gradients]
+    found = op.record.reference(_arrays.namespace(*values), *values, **attrs, wanted=op.wanted(text, tuple(given)))
+    return [y for y in found if y is not None]
+
+
+def _has_tangent(tensors: Tensors) -> bool:
+    """Whether forward mode differentiates through one of these."""
+    if forward_ad._current_level < 0:
+        return False
+    return any(t is not None and forward_ad.unpack_dual(t).tangent is not None for t in tensors)
 
 
 def _autograd(op: TorchOp) -> Callable[..., Any]:
     def run(keyset: Any, *tensors: torch.Tensor | None, descriptor: str) -> Any:
+        if _has_tangent(tensors):
+            return _reference(op, descriptor, op.given(tensors))
         if not (torch.is_grad_enabled() and _C._any_requires_grad(*tensors)):
             return _below(op, keyset, tensors, descriptor)
         if op.is_gradient:
-            return _Gradients.apply(op, keyset, descriptor, *tensors)
+            return _apply(_Gradients, op, keyset, descriptor, *tensors)
         text = with_training(op.name, op.pair.kind, descriptor)
-        results = _Forward.apply(op, keyset, text, *tensors)
+        results = _apply(_Forward, op, keyset, text, *tensors)
         wanted = op.wanted(descriptor, ())
         return [y for y, is_wanted in zip(results, wanted, strict=True) if is_wanted]
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+import dataclasses
 from typing import Any
 
 import numpy as np
 import torch
 
 from .._errors import ArgumentTypeError, DeviceError
+from .._op import Attrs
 from ..ops._call import INTEGRAL, from_list, required
 from ..ops._descriptor import Descriptor
 from . import (
+    _ops_autocast as _ops_autocast,
     _ops_autograd as _ops_autograd,
     _ops_fake as _ops_fake,
     _ops_kernel as _ops_kernel,
+    _ops_vmap as _ops_vmap,
 )
 from ._ops import BY_NAME, TorchOp
 from ._ops_text import text_of
@@ -37,6 +41,19 @@ def call(name: str, named: Mapping[str, Any], descriptor: Descriptor, wanted: Se
             tensors[i] = _refused_or_made(op, op.arguments[i], tensor, source)
     outputs = iter(op.overload(*tensors, descriptor=text_of(descriptor)))
     return tuple(next(outputs) if w else None for w in wanted)
+
+
+def call_in_slots(name: str, attrs: Attrs, tensors: Sequence[torch.Tensor]) -> tuple[Any, ...]:
+    """The same for an op's inputs in the order of its slots, and the results that some step wants: a plan's call."""
+    op = BY_NAME[name]
+    given = dict(zip(attrs["slots"], tensors, strict=True))
+    options, wanted = attrs["descriptor"], attrs["wanted"]
+    if not op.is_gradient:
+        fields = {"training": wanted[-1], **({"produce_cell": wanted[1]} if "c" in op.pair.results else {})}
+        options = dataclasses.replace(options, **fields)
+    text = text_of(options)
+    outputs = iter(op.overload(*[given.get(n) for n in op.arguments], descriptor=text))
+    return tuple(next(outputs) if there else None for there in op.wanted(text, tuple(given)))
 
 
 def _refused_or_made(op: TorchOp, argument: str, value: Any, source: Any) -> torch.Tensor:

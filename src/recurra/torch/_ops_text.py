@@ -9,6 +9,8 @@ import dataclasses
 import json
 from typing import Any
 
+import torch
+
 from .._errors import ArgumentError, RecurraError
 from ..ops._descriptor import Descriptor, snapshot
 from ..ops.activations import ParametricActivation
@@ -19,6 +21,8 @@ _descriptors: dict[tuple[str, str], Descriptor] = {}
 
 def text_of(descriptor: Descriptor) -> str:
     """The text of a descriptor."""
+    if torch.compiler.is_compiling():
+        return _written(descriptor)
     key = (type(descriptor), *vars(descriptor).values())
     found = _texts.get(key)
     if found is None:
@@ -29,15 +33,19 @@ def text_of(descriptor: Descriptor) -> str:
 
 
 def _written(descriptor: Descriptor) -> str:
+    # No json.dumps here: torch.compile follows this function.
     default = type(descriptor)()
-    fields = {f.name: getattr(descriptor, f.name) for f in dataclasses.fields(descriptor)}  # type: ignore[arg-type]
-    return json.dumps({k: _plain(v) for k, v in fields.items() if v != getattr(default, k)})
+    names = [f.name for f in dataclasses.fields(descriptor)]  # type: ignore[arg-type]
+    given = [(n, getattr(descriptor, n)) for n in names if getattr(descriptor, n) != getattr(default, n)]
+    return "{" + ", ".join([f'"{name}": {_plain(value)}' for name, value in given]) + "}"
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any) -> str:
     if isinstance(value, ParametricActivation):
-        return [value.kind, *value.parameters]
-    return value if isinstance(value, bool) else str(value)
+        return "[" + ", ".join([f'"{value.kind}"', *[repr(p) for p in value.parameters]]) + "]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f'"{value}"'
 
 
 def descriptor_of(op: str, kind: type[Descriptor], text: str) -> Descriptor:
