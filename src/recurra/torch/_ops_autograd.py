@@ -10,11 +10,10 @@ from torch import _C
 from torch._functorch.autograd_function import enable_single_level_autograd_function
 from torch.autograd import Function, forward_ad
 
-from .. import _arrays
+from .._errors import GradientError
 from ._ops import LIBRARY, PAIRS, TorchOp
+from ._ops_composed import Tensors, composed, reference
 from ._ops_text import with_training
-
-Tensors = Sequence[torch.Tensor | None]
 
 
 class _Forward(Function):  # type: ignore[misc]
@@ -47,7 +46,7 @@ class _Gradients(Function):  # type: ignore[misc]
 
     @staticmethod
     def backward(ctx: Any, *cotangents: torch.Tensor | None) -> Any:
-        found = _composed(ctx.op, ctx.text, ctx.saved_tensors, cotangents)
+        found = composed(ctx.op, ctx.text, ctx.saved_tensors, cotangents)
         return (None, None, None, *_needed(found, ctx.needs_input_grad[3:]))
 
 
@@ -85,7 +84,7 @@ def _forward_vjp(op: TorchOp, text: str, tensors: Tensors, results: Tensors, cot
     if all(c is None for c in cotangents):
         return [None] * len(tensors)
     if cotangents[-1] is not None:  # of the training state: the gradient op has no input for it
-        return _composed(op, text, tensors, cotangents)
+        return composed(op, text, tensors, cotangents)
     given = op.given(tensors)
     by_name = dict(zip(op.pair.results, results, strict=True))
     by_cotangent = dict(zip(op.pair.results, cotangents, strict=True))
@@ -103,44 +102,30 @@ def _forward_vjp(op: TorchOp, text: str, tensors: Tensors, results: Tensors, cot
     return [by_input.get(name) for name in op.arguments[: len(tensors)]]
 
 
-def _composed(op: TorchOp, text: str, tensors: Tensors, cotangents: Tensors) -> Tensors:
-    """The gradients of the op's inputs, from its reference. They can be differentiated again, in every way."""
-    if all(c is None for c in cotangents):
-        return [None] * len(tensors)
-    given = op.given(tensors)
-    leaves = [name for name, t in given.items() if t.is_floating_point() and name != "mask"]
-    is_given = [c is not None for c in cotangents]
-
-    def results(*values: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        outputs = _reference(op, text, {**given, **dict(zip(leaves, values, strict=True))})
-        return tuple(y for y, wanted in zip(outputs, is_given, strict=True) if wanted)
-
-    _, pull = torch.func.vjp(results, *[given[name] for name in leaves])
-    found = dict(zip(leaves, pull(tuple(c for c in cotangents if c is not None)), strict=True))
-    return [found.get(name) for name in op.arguments[: len(tensors)]]
+def _has_tangent(tensor: torch.Tensor | None) -> bool:
+    """Whether forward mode differentiates through this."""
+    return tensor is not None and forward_ad.unpack_dual(tensor).tangent is not None
 
 
-def _reference(op: TorchOp, text: str, given: dict[str, Any]) -> list[Any]:
-    """The op's results as torch's own operations, recorded one by one."""
-    values = list(given.values())
-    attrs = {"slots": tuple(given), "descriptor": op.descriptor(text)}
-    found = op.record.reference(_arrays.namespace(*values), *values, **attrs, wanted=op.wanted(text, tuple(given)))
-    return [y for y in found if y is not None]
-
-
-def _has_tangent(tensors: Tensors) -> bool:
-    """Whether forward mode differentiates through one of these."""
-    if forward_ad._current_level < 0:
-        return False
-    return any(t is not None and forward_ad.unpack_dual(t).tangent is not None for t in tensors)
+def _refuse_mask(op: TorchOp, mask: torch.Tensor | None) -> None:
+    if mask is not None and (mask.requires_grad or (forward_ad._current_level >= 0 and _has_tangent(mask))):
+        raise GradientError(
+            f"{op.name}: mask must not require a gradient (MPSGraph defines none: it is a constant of the call, such as "
+            "a dropout mask; write mask.detach()), got one that does"
+        )
 
 
 def _autograd(op: TorchOp) -> Callable[..., Any]:
+    mask_at = op.arguments.index("mask")
+
     def run(keyset: Any, *tensors: torch.Tensor | None, descriptor: str) -> Any:
-        if _has_tangent(tensors):
-            return _reference(op, descriptor, op.given(tensors))
-        if not (torch.is_grad_enabled() and _C._any_requires_grad(*tensors)):
+        is_forward_mode = forward_ad._current_level >= 0 and any(_has_tangent(t) for t in tensors)
+        is_recorded = torch.is_grad_enabled() and _C._any_requires_grad(*tensors)
+        if not is_forward_mode and not is_recorded:
             return _below(op, keyset, tensors, descriptor)
+        _refuse_mask(op, tensors[mask_at] if mask_at < len(tensors) else None)
+        if is_forward_mode:
+            return reference(op, descriptor, op.given(tensors))
         if op.is_gradient:
             return _apply(_Gradients, op, keyset, descriptor, *tensors)
         text = with_training(op.name, op.pair.kind, descriptor)
