@@ -1,4 +1,4 @@
-"""torch's own checks of a custom op, on many samples: schema, fake implementation, autograd, AOT with dynamic shapes."""
+"""torch's own checks of a custom op, on many samples: schema, fake tensors, autograd, AOT with dynamic shapes."""
 
 from __future__ import annotations
 

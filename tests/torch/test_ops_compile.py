@@ -16,7 +16,8 @@ from torch_samples import call, full
 
 import recurra
 
-SIZES = [(4, 2), (7, 3), (5, 6), (2, 9)]
+# No size of the first is 2, 3 or 12: torch takes equal sizes of one call for one symbol, and H and D do not change.
+SIZES = [(4, 5), (7, 3), (5, 6), (2, 9)]
 
 
 @pytest.fixture(autouse=True)
@@ -68,6 +69,7 @@ def test_compile_makes_one_graph_for_all_sizes(op: str, options: dict) -> None:
     assert counter.frame_count == 1
 
 
+@pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")  # by inductor
 def test_inductor_agrees() -> None:
     plain = loss_of("lstm", produce_cell=True)
     compiled = torch.compile(plain, fullgraph=True, dynamic=True)

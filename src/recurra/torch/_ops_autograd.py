@@ -29,8 +29,8 @@ class _Forward(Function):  # type: ignore[misc]
 
     @staticmethod
     def backward(ctx: Any, *cotangents: torch.Tensor | None) -> Any:
-        tensors, results = ctx.saved_tensors[: ctx.count], ctx.saved_tensors[ctx.count :]
-        found = _forward_vjp(ctx.op, ctx.text, tensors, results, cotangents)
+        saved = ctx.saved_tensors  # once: checkpointing allows no second look
+        found = _forward_vjp(ctx.op, ctx.text, saved[: ctx.count], saved[ctx.count :], cotangents)
         return (None, None, None, *_needed(found, ctx.needs_input_grad[3:]))
 
 
@@ -110,8 +110,8 @@ def _has_tangent(tensor: torch.Tensor | None) -> bool:
 def _refuse_mask(op: TorchOp, mask: torch.Tensor | None) -> None:
     if mask is not None and (mask.requires_grad or (forward_ad._current_level >= 0 and _has_tangent(mask))):
         raise GradientError(
-            f"{op.name}: mask must not require a gradient (MPSGraph defines none: it is a constant of the call, such as "
-            "a dropout mask; write mask.detach()), got one that does"
+            f"{op.name}: mask must not require a gradient (MPSGraph defines none: it is a constant of the call, such "
+            "as a dropout mask; write mask.detach()), got one that does"
         )
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 import dataclasses
 from typing import Any
 
-import numpy as np
 import torch
 
+from .. import _arrays
 from .._errors import ArgumentTypeError, DeviceError
 from .._op import Attrs
 from ..ops._call import INTEGRAL, from_list, required
@@ -28,8 +28,8 @@ def call(name: str, named: Mapping[str, Any], descriptor: Descriptor, wanted: Se
     """The op's results, None for those that are not wanted.
 
     Raises:
-        ArgumentTypeError: an argument is not a tensor.
-        DeviceError: it is on another device than source.
+        ArgumentTypeError: an argument is not an array.
+        DeviceError: it is of another library or on another device than source.
     """
     op = BY_NAME[name]
     source = named["source"]
@@ -37,7 +37,8 @@ def call(name: str, named: Mapping[str, Any], descriptor: Descriptor, wanted: Se
     required(name, "recurrent_weight", named["recurrent_weight"])
     tensors = [named[n] for n in op.arguments]
     for i, tensor in enumerate(tensors):
-        if tensor is not None and not (isinstance(tensor, torch.Tensor) and tensor.device == source.device):
+        is_one = isinstance(tensor, torch.Tensor) and isinstance(source, torch.Tensor)
+        if tensor is not None and not (is_one and tensor.device == source.device):
             tensors[i] = _refused_or_made(op, op.arguments[i], tensor, source)
     outputs = iter(op.overload(*tensors, descriptor=text_of(descriptor)))
     return tuple(next(outputs) if w else None for w in wanted)
@@ -57,14 +58,14 @@ def call_in_slots(name: str, attrs: Attrs, tensors: Sequence[torch.Tensor]) -> t
 
 
 def _refused_or_made(op: TorchOp, argument: str, value: Any, source: Any) -> torch.Tensor:
-    if not isinstance(source, torch.Tensor):
-        raise ArgumentTypeError(f"{op.name}: source must be a tensor, got {type(source).__name__}")
-    if isinstance(value, torch.Tensor):
+    if isinstance(value, torch.Tensor) and isinstance(source, torch.Tensor):
         raise DeviceError(
             f"{op.name}: {argument} must be on the device of source, {source.device}, got {value.device}; "
             f"write {argument}.to({str(source.device)!r})"
         )
-    if argument in INTEGRAL and isinstance(value, list | tuple | np.ndarray):
-        array = from_list(op.name, argument, value) if isinstance(value, list | tuple) else value
-        return torch.as_tensor(array, device=source.device)
-    raise ArgumentTypeError(f"{op.name}: {argument} must be a tensor, got {type(value).__name__}")
+    other = source if argument == "source" else value
+    if _arrays.is_array(other):
+        raise DeviceError(f"{op.name}: arrays must be of one library, got {_arrays.library(other)} and torch")
+    if argument in INTEGRAL and isinstance(value, list | tuple):
+        return torch.as_tensor(from_list(op.name, argument, value), device=source.device)
+    raise ArgumentTypeError(f"{op.name}: {argument} must be an array or a graph tensor, got {type(value).__name__}")

@@ -73,7 +73,7 @@ def _kernel(op: str, tensors: Tensors, cotangents: Tensors, *, descriptor: str) 
     wanted, here = torch_op.wanted(descriptor, tuple(given)), iter(cotangents)
     found = composed_vjp(torch_op.record, list(given.values()), [next(here) if w else None for w in wanted], attrs)
     by_input = dict(zip(given, found, strict=True))
-    return [by_input[name].clone() for name in _differentiable(given)]
+    return [by_input[name].clone(memory_format=torch.contiguous_format) for name in _differentiable(given)]
 
 
 def _fake(op: str, tensors: Tensors, cotangents: Tensors, *, descriptor: str) -> list[torch.Tensor]:
