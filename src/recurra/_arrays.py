@@ -80,6 +80,11 @@ def is_readable(value: Array) -> bool:
     return not (is_traced(value) or is_transformed(value))
 
 
+def is_compiling() -> bool:
+    """Whether torch.compile or torch.export is following this code."""
+    return "torch" in sys.modules and bool(sys.modules["torch"].compiler.is_compiling())
+
+
 def device_of(value: Array) -> Any:
     """The device of an array; None where there is no choice (NumPy) or the library places arrays itself (JAX)."""
     return None if isinstance(value, np.ndarray | np.generic) or is_jax(value) else getattr(value, "device", None)

@@ -63,7 +63,9 @@ def test_a_graph_trains_on_the_gpu() -> None:
 
 
 def test_arrays_on_two_devices_are_refused() -> None:
-    with pytest.raises(recurra.DeviceError, match="lstm: arrays must be on one device, got cpu and cuda:0"):
+    with pytest.raises(
+        recurra.DeviceError, match="lstm: recurrent_weight must be on the device of source, cuda:0, got cpu"
+    ):
         recurra.lstm(torch.zeros(2, 1, 8).cuda(), torch.zeros(8, 2))
 
 

@@ -167,7 +167,7 @@ KIND_OF_ARGUMENT = [
         "two devices",
         lambda: recurra.gru(torch.zeros(T, N, 3 * H), torch.zeros(3 * H, H, device="meta")),
         DeviceError,
-        "gru: arrays must be on one device, got cpu and meta",
+        "gru: recurrent_weight must be on the device of source, cpu, got meta; write recurrent_weight.to('cpu')",
     ),
     Mistake(
         "two graphs",

@@ -57,6 +57,7 @@ def test_every_element_of_the_results_is_written(op: str, monkeypatch) -> None:
         check(case(op, seed), "float64")
 
 
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")  # by torch's forward mode
 def test_explain_says_who_ran_and_why_not() -> None:
     x, R = np.ones((2, 1, 6), np.float32), np.ones((6, 2), np.float32)
     assert recurra.explain(recurra.gru, x, R).splitlines()[2].split()[-1] == "cpu"
@@ -65,7 +66,11 @@ def test_explain_says_who_ran_and_why_not() -> None:
     assert told.splitlines()[2].split()[-1] == "cpu"
     weight = torch.from_numpy(R).requires_grad_()
     told = recurra.explain(recurra.gru, torch.from_numpy(x), weight)
-    assert "reference  cpu: autograd records the reference only" in told
+    assert told.splitlines()[2].split()[-1] == "cpu"
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(weight.detach(), weight.detach())
+        told = recurra.explain(recurra.gru, torch.from_numpy(x), dual)
+    assert "reference  cpu: forward mode and higher derivatives follow the reference" in told
     assert "cpu: has kernels for the recurrent ops only" in recurra.explain(recurra.ops.exp, x)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import array_api_compat
@@ -47,4 +46,4 @@ class CpuBackend:
             kernel = _native_calls.Forward(types, attrs)
         else:
             kernel = _native_calls.Gradients(op, types, attrs)
-        return _torch_tensors.Kernel(kernel, partial(op.reference, **attrs)) if is_torch else kernel
+        return _torch_tensors.Kernel(kernel, op, attrs) if is_torch else kernel

@@ -6,6 +6,7 @@ A node's inputs are the arguments that were given, in a fixed order; the attribu
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+import sys
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from ._descriptor import Descriptor
 Slots = tuple[str, ...]
 
 # Inputs that are never differentiated, and why nobody misses it.
-_INTEGRAL = ("lengths", "resets")
+INTEGRAL = ("lengths", "resets")
 
 
 def call(op: Op, named: Mapping[str, Any], descriptor: Descriptor, wanted: tuple[bool, ...], name: str | None) -> Any:
@@ -29,6 +30,10 @@ def call(op: Op, named: Mapping[str, Any], descriptor: Descriptor, wanted: tuple
     given = {k: v for k, v in named.items() if v is not None}
     if {type(v) for v in given.values()} == _PLAIN and not _op.LISTENERS:
         return _on_numpy(op, given, named, descriptor, wanted)
+    if _is_for_torch(given):
+        from ..torch._ops_call import call as call_torch
+
+        return call_torch(op.name, named, descriptor, wanted)
     _check_required(op, named)
     given = {k: _checked(op, k, v, named["source"]) for k, v in given.items()}
     _check_dtypes(op, given)
@@ -42,6 +47,16 @@ def call(op: Op, named: Mapping[str, Any], descriptor: Descriptor, wanted: tuple
 
 
 _PLAIN = {np.ndarray}
+
+
+def _is_for_torch(given: Mapping[str, Any]) -> bool:
+    """Whether these are torch's tensors, and no graph's: torch then has to see one op (see recurra/torch)."""
+    torch = sys.modules.get("torch")
+    return (
+        torch is not None
+        and any(isinstance(v, torch.Tensor) for v in given.values())
+        and not any(isinstance(v, Tensor) for v in given.values())
+    )
 
 
 class _Ready(NamedTuple):
@@ -99,15 +114,16 @@ def _check_fixed_lengths(op: Op, given: Mapping[str, Any]) -> None:
 def _checked(op: Op, name: str, value: Any, source: Any) -> Any:
     if isinstance(value, Tensor) or _arrays.is_array(value):
         return np.asarray(value) if isinstance(value, np.generic) else value
-    if name in _INTEGRAL and isinstance(value, list | tuple):
-        array = _from_list(op, name, value)
+    if name in INTEGRAL and isinstance(value, list | tuple):
+        array = from_list(op.name, name, value)
         if _arrays.is_array(source):
             return _arrays.constant(_arrays.namespace(source), array, _arrays.device_of(source))
         return array
     raise ArgumentTypeError(f"{op.name}: {name} must be an array or a graph tensor, got {type(value).__name__}")
 
 
-def _from_list(op: Op, name: str, value: Sequence[Any]) -> np.ndarray[Any, Any]:
+def from_list(op: str, name: str, value: Sequence[Any]) -> np.ndarray[Any, Any]:
+    """Lengths or resets that were given as a list."""
     try:
         array = np.array(value)
         if not array.size:
@@ -116,7 +132,7 @@ def _from_list(op: Op, name: str, value: Sequence[Any]) -> np.ndarray[Any, Any]:
         array = np.array(None)
     if array.dtype.kind not in "biuf":
         kind = "integers" if name == "lengths" else "booleans"
-        raise ArgumentTypeError(f"{op.name}: {name} must hold {kind}, got {value!r}")
+        raise ArgumentTypeError(f"{op}: {name} must hold {kind}, got {value!r}")
     return array
 
 

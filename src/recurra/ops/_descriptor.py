@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from .. import _arrays
 from .._errors import ArgumentError, ArgumentTypeError
 from .activations import as_activation
 
@@ -69,6 +70,8 @@ def snapshot(op: str, given: Any, wanted: type[D]) -> D:
     """
     if given is not None and type(given) is not wanted:
         raise ArgumentTypeError(f"{op}: descriptor must be a {wanted.__name__} or None, got {type(given).__name__}")
+    if _arrays.is_compiling():  # torch.compile cannot guard a dictionary with such keys
+        return wanted() if given is None else given.copy()
     key = wanted if given is None else (wanted, *vars(given).values())
     found: D | None = _snapshots.get(key)
     if found is None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import namedtuple
-from functools import lru_cache
-from itertools import compress
 from typing import Any, TypeVar
+
+from .. import _arrays
 
 R = TypeVar("R", bound="Results")
 
@@ -26,21 +26,26 @@ class Results:
 
 def results(kind: type[R], names: tuple[str, ...], values: tuple[Any, ...]) -> R:
     """A result of type `kind` that holds these values under these names."""
-    return _type_for(kind, names)(*values)  # type: ignore[no-any-return, arg-type]
+    if _arrays.is_compiling():  # torch.compile cannot guard a dictionary with such keys
+        return _new_type(kind, names)(*values)  # type: ignore[no-any-return]
+    made = _types.get((kind, names))
+    if made is None:
+        made = _types[kind, names] = _new_type(kind, names)
+    return made(*values)  # type: ignore[no-any-return]
 
 
 def selected(kind: type[R], names: tuple[str, ...], values: tuple[Any, ...], wanted: tuple[bool, ...]) -> R:
     """The same with the values that are wanted."""
-    return _type_for(kind, _names(names, wanted))(*compress(values, wanted))  # type: ignore[no-any-return, arg-type]
+    if False not in wanted:
+        return results(kind, names, values)
+    kept = [i for i, is_wanted in enumerate(wanted) if is_wanted]
+    return results(kind, tuple([names[i] for i in kept]), tuple([values[i] for i in kept]))
 
 
-@lru_cache(maxsize=256)
-def _names(names: tuple[str, ...], wanted: tuple[bool, ...]) -> tuple[str, ...]:
-    return tuple(compress(names, wanted))
+_types: dict[Any, Any] = {}
 
 
-@lru_cache(maxsize=256)
-def _type_for(kind: type[Any], names: tuple[str, ...]) -> Any:
+def _new_type(kind: type[Any], names: tuple[str, ...]) -> Any:
     fields = namedtuple(kind.__name__, names)  # type: ignore[misc]
     # namedtuple's own __repr__ and __reduce__ would come first.
     own = {"__repr__": Results.__repr__, "__reduce__": Results.__reduce__}

@@ -114,7 +114,7 @@ def _other_op(op: str, rows: int, hidden: int, gates: int) -> str:
 
 def _agree(op: str, channels: int, columns: Shape) -> int:
     known = [s for s in (channels, *columns) if s != UNKNOWN]
-    if len(set(known)) > 1:
+    if any(n != known[0] for n in known):  # no set: torch's symbolic sizes have no hash
         raise ShapeError(
             f"{op}: source must have as many channels as input_weight has columns, {columns[0]}, got {channels}"
         )
