@@ -136,6 +136,8 @@ void define(nb::module_& m, const std::string& dtype) {
 
 NB_MODULE(_native, m) {
   using namespace recurra;
+  // torch keeps what it was given beyond the end of the interpreter; at exit that is no news for anybody.
+  nanobind::set_leak_warnings(false);
   m.doc() = "The compiled part of recurra.";
   m.def("isa", &selected_isa,
         "Name of the instruction set whose kernels this machine uses; the environment variable RECURRA_ISA overrides.");
