@@ -114,8 +114,8 @@ class Cell(torch.nn.Module):  # type: ignore[misc]
         if given is not None:
             for name, state in zip(("init_state", "init_cell"), given, strict=False):
                 named[name] = state if is_batched else state[None]
-        out = self._kind.call(x, False, None, **named)
-        states = (out.h[0], out.c[0]) if self._kind.has_cell else (out.h[0],)
+        h, c, _ = self._kind.call(x, False, None, **named)
+        states = (h[0],) if c is None else (h[0], c[0])
         return states if is_batched else tuple(state[0] for state in states)
 
     def _check_state(self, i: int, state: Any, input: Tensor) -> None:

@@ -1,15 +1,19 @@
-"""What a module computes: its op, and the descriptors it calls it with."""
+"""What a module computes: its op, and the options it calls it with."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..ops._descriptor import Descriptor
 from ..ops.gru import GRUDescriptor
 from ..ops.lstm import LSTMDescriptor
 from ..ops.rnn import SingleGateRNNDescriptor
-from . import _functional
+from . import _functional as _functional  # registers the ops
+from ._ops import BY_NAME
+from ._ops_text import text_of
+
+Tensor: TypeAlias = Any
 
 # Per op: its descriptor, G, what never changes, and the options with which it computes what torch.nn does.
 _OPS: dict[str, tuple[type[Descriptor], int, dict[str, bool], dict[str, Any]]] = {
@@ -20,7 +24,7 @@ _OPS: dict[str, tuple[type[Descriptor], int, dict[str, bool], dict[str, Any]]] =
 
 
 class Kind:
-    """An op with its options. Made once for a module, so that a call makes nothing but tensors.
+    """An op with its options, ready to be called: a call looks at nothing but tensors.
 
     Args:
         op: "lstm", "gru" or "single_gate_rnn".
@@ -28,36 +32,43 @@ class Kind:
         bidirectional: whether the layers run in both directions.
     """
 
-    __slots__ = ("_descriptors", "bidirectional", "gates", "has_cell", "has_secondary_bias", "op", "options")
-
     def __init__(self, op: str, options: Mapping[str, Any], bidirectional: bool) -> None:
         descriptor, self.gates, fixed, plain = _OPS[op]
         options = {**plain, **options}
         self.op, self.bidirectional = op, bidirectional
-        # By: with gates or not; in all directions, forward only, backward only.
-        self._descriptors: dict[Any, Any] = {}
-        for gates in (False, True):
-            given = {**fixed, **options, "training": gates}
-            self._descriptors[gates, None] = descriptor(bidirectional=bidirectional, **given)  # type: ignore[call-arg]
-            for d in (0, 1):
-                self._descriptors[gates, d] = descriptor(reverse=d == 1, **given)  # type: ignore[call-arg]
-        self.options = {name: getattr(self._descriptors[False, None], name) for name in options}
         self.has_cell = op == "lstm"
         self.has_secondary_bias = bool(options.get("reset_after", False))
+        made = descriptor(bidirectional=bidirectional, **fixed, **options)  # type: ignore[call-arg]
+        self.options = {name: getattr(made, name) for name in options}
+        self._descriptor = made
+        self._overload, self._arguments = BY_NAME[op].overload, BY_NAME[op].arguments
+        # The descriptor as the op takes it, by: with gates or not; in all directions (None), forward or backward only.
+        self._texts: dict[tuple[bool, int | None], str] = {}
+        for gates in (False, True):
+            for direction, ways in (
+                (None, {"bidirectional": bidirectional}),
+                (0, {"bidirectional": False}),
+                (1, {"bidirectional": False, "reverse": True}),
+            ):
+                self._texts[gates, direction] = text_of(descriptor(training=gates, **fixed, **options, **ways))  # type: ignore[call-arg]
 
     def __reduce__(self) -> Any:
         return Kind, (self.op, self.options, self.bidirectional)
 
-    def call(self, source: Any, wants_gates: bool, direction: int | None, **arguments: Any) -> Any:
-        """Call the op, in all its directions or in one."""
-        function = getattr(_functional, self.op)
-        return function(source, descriptor=self._descriptors[wants_gates, direction], **arguments)
+    def call(
+        self, source: Tensor, wants_gates: bool, direction: int | None, **given: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Call the op in all its directions or in one: h, c and z, None for what there is not."""
+        given["source"] = source
+        tensors = [given.get(name) for name in self._arguments]
+        outputs = self._overload(*tensors, descriptor=self._texts[wants_gates, direction])
+        return outputs[0], outputs[1] if self.has_cell else None, outputs[-1] if wants_gates else None
 
     def descriptor(self) -> Any:
         """A copy of the descriptor of a plain call."""
-        return self._descriptors[False, None].copy()
+        return self._descriptor.copy()
 
     def unusual(self) -> dict[str, Any]:
         """The options that are not as torch.nn has them."""
-        plain = Kind(self.op, {}, self.bidirectional)._descriptors[False, None]
+        plain = Kind(self.op, {}, self.bidirectional)._descriptor
         return {name: value for name, value in self.options.items() if value != getattr(plain, name)}

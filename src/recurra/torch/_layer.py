@@ -84,8 +84,8 @@ def run(
         named["init_state"] = _side_by_side(initial[0])
         if kind.has_cell:
             named["init_cell"] = _side_by_side(initial[1])
-    out = kind.call(x, wants_gates, None, lengths=lengths, resets=resets, mask=mask, **named)
-    return _result(kind, out.h, out.c if kind.has_cell else None, out.z, len(weights), initial, lengths)
+    h, c, z = kind.call(x, wants_gates, None, lengths=lengths, resets=resets, mask=mask, **named)
+    return _result(h, c, z, len(weights), initial, lengths)
 
 
 def _run_projected(
@@ -113,12 +113,12 @@ def _run_projected(
             source = torch.cat([x, torch.where(first, initial[0][d], 0.0)], -1)
             named["input_weight"] = torch.cat([w.weight_ih, w.weight_hh], 1)
             named["init_cell"] = initial[1][d]
-        out = kind.call(source, wants_gates, d, lengths=lengths, resets=resets, **named)
-        ys.append(out.h @ w.weight_hr.T)
-        cs.append(out.c)
-        zs.append(out.z)
-    z = torch.cat(zs, -1) if wants_gates else None
-    return _result(kind, torch.cat(ys, -1), torch.cat(cs, -1), z, len(weights), initial, lengths)
+        s, c, z = kind.call(source, wants_gates, d, lengths=lengths, resets=resets, **named)
+        ys.append(s @ w.weight_hr.T)
+        cs.append(c)
+        zs.append(z)
+    gates = torch.cat(zs, -1) if wants_gates else None
+    return _result(torch.cat(ys, -1), torch.cat(cs, -1), gates, len(weights), initial, lengths)
 
 
 def _first_steps(x: Tensor, backwards: bool, lengths: Tensor | None, resets: Tensor | None) -> Tensor:
@@ -132,9 +132,9 @@ def _first_steps(x: Tensor, backwards: bool, lengths: Tensor | None, resets: Ten
 
 
 def _result(
-    kind: Kind, h: Tensor, c: Tensor, z: Tensor, D: int, initial: Sequence[Tensor] | None, lengths: Tensor | None
+    h: Tensor, c: Tensor, z: Tensor, D: int, initial: Sequence[Tensor] | None, lengths: Tensor | None
 ) -> LayerResult:
-    sequences = (h, c) if kind.has_cell else (h,)
+    sequences = (h,) if c is None else (h, c)
     starts = initial or (None,) * len(sequences)
     last = tuple(_last_states(y, D, start, lengths) for y, start in zip(sequences, starts, strict=True))
     return LayerResult(h, c, z, last)
