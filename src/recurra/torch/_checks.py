@@ -47,7 +47,7 @@ def state(where: str, name: str, given: Any, x: Tensor, shape: Sequence[int]) ->
             f"{where}: For {'un' if len(shape) == 2 else ''}batched {len(shape)}-D input, {name} should also be "
             f"{len(shape)}-D but got {given.dim()}-D tensor"
         )
-    if tuple(given.shape) != tuple(shape):
+    if _differ(given, shape):
         raise ModuleShapeError(f"{where}: Expected {name} size {tuple(shape)}, got {list(given.shape)}")
     same_kind(where, name, given, x)
 
@@ -85,15 +85,20 @@ def resets(where: str, given: Any, x: Tensor, is_batched: bool, batch_first: boo
     if found.dtype != torch.bool:
         raise ModuleDTypeError(f"{where}: resets must be bool, got {found.dtype}; write resets != 0")
     T, N = x.shape[0], x.shape[1]
-    form, wanted = ("[N, T]", (N, T)) if batch_first else ("[T, N]", (T, N))
+    form, wanted = ("[N, T]", [N, T]) if batch_first else ("[T, N]", [T, N])
     if not is_batched:
-        form, wanted = "[T]", (T,)  # type: ignore[assignment]
-    if tuple(found.shape) != wanted:
-        raise ShapeError(f"{where}: resets must have shape {form} = {list(wanted)}, got {list(found.shape)}")
+        form, wanted = "[T]", [T]
+    if _differ(found, wanted):
+        raise ShapeError(f"{where}: resets must have shape {form} = {wanted}, got {list(found.shape)}")
     found = _moved(where, "resets", found, x)
     if not is_batched:
         return found[:, None]
     return found.transpose(0, 1) if batch_first else found
+
+
+def _differ(given: Tensor, shape: Sequence[int]) -> bool:
+    """Whether a shape is another one. Size by size: torch.compile makes constants of tuples that are compared."""
+    return given.dim() != len(shape) or any(given.shape[i] != size for i, size in enumerate(shape))
 
 
 def _tensor(where: str, name: str, given: Any) -> Tensor:

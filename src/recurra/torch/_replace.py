@@ -102,7 +102,7 @@ def _recurrent_modules(model: Module) -> Iterator[tuple[Module, Entry]]:
             reason = ""
             if "forward" in vars(module):
                 reason = "its forward was replaced on this very module"
-            yield module, Entry(name, repr(module).split("\n")[0].rstrip("("), reason)
+            yield module, Entry(name, f"{type(module).__name__}({module.extra_repr()})", reason)
         elif isinstance(module, tuple(_CLASSES)):
             base = next(c for c in kind.__mro__ if c in _CLASSES)
             own = "it has a forward of its own" if kind.forward is not base.forward else "it may have code of its own"
