@@ -31,7 +31,8 @@ WRONG: list[tuple[Callable[[], Any], tuple[type[Exception], ...], str]] = [
      "RNN: recurrent_dropout should be a number in range [0, 1] representing the probability of an element being "
      "zeroed, got -1"),
     (lambda: LSTM(3, 4, recurrent_dropout=0.5, proj_size=2), (NotImplementedError,),
-     "LSTM: recurrent_dropout must be 0 with proj_size: the op's mask is for the state before it is projected, got 0.5"),
+     "LSTM: recurrent_dropout must be 0 with proj_size: the op's mask is for the state before it is projected, "
+     "got 0.5"),
     (lambda: LSTM(3, 4, proj_size=4), (ValueError,),
      "LSTM: proj_size has to be smaller than hidden_size, 4, got 4"),
     (lambda: LSTM(3, 4, proj_size=-1), (ValueError,),

@@ -169,7 +169,7 @@ def test_cells_and_gates_are_those_of_every_step(batch_first: bool) -> None:
     layer = module("LSTM", batch_first=batch_first)
     x = normal(N, T, I) if batch_first else normal(T, N, I)
     lengths = torch.tensor([5, 2, 4])
-    y, (h, c), cells, gates = layer(x, lengths=lengths, return_cells=True, return_gates=True)
+    y, (_h, c), cells, gates = layer(x, lengths=lengths, return_cells=True, return_gates=True)
     every = layer(x, lengths=lengths, return_cells="all", return_gates="all")
     assert cells.shape == (*x.shape[:2], 2 * H)
     assert gates.shape == (*x.shape[:2], 8 * H)
@@ -204,7 +204,7 @@ def test_gates_of_gru_and_rnn() -> None:
 
 def test_extras_follow_the_form_of_the_input() -> None:
     layer = module("projected")
-    y, last, cells, gates = layer(normal(T, I), return_cells=True, return_gates=True)
+    y, _last, cells, gates = layer(normal(T, I), return_cells=True, return_gates=True)
     assert (y.shape, cells.shape, gates.shape) == ((T, 4), (T, 2 * H), (T, 8 * H))
     packed = torch.nn.utils.rnn.pack_sequence([normal(3, I), normal(5, I)], enforce_sorted=False)
     _, _, cells, gates = layer(packed, return_cells=True, return_gates=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import nn_pairs
@@ -102,7 +103,7 @@ def test_resets_equal_a_split_of_the_sequence_at_the_boundaries(kind: str, form:
         given = tuple(s[:, row : row + 1] for s in states(hx))
         cuts = sorted({0, *steps, T})
         parts = []
-        for start, stop in zip(cuts, cuts[1:], strict=False):
+        for start, stop in itertools.pairwise(cuts):
             initial = None if start in steps else given if kind == "LSTM" else given[0]
             part, given = called(module, x[start:stop, row : row + 1], initial)
             parts.append(part)

@@ -149,7 +149,7 @@ def test_autocast_gives_the_dtype_that_torch_gives(kind: str) -> None:
     theirs = getattr(torch.nn, kind)(I, H, **({"num_layers": 2} if layer.num_layers == 2 else {}))
     x = normal(T, N, I).float()
     with torch.autocast("cpu", torch.bfloat16):
-        y, last = layer(x)
+        y, _last = layer(x)
         wanted, _ = theirs(x)
         (y.float() ** 2).sum().backward()
     assert y.dtype == torch.bfloat16
@@ -186,7 +186,7 @@ def test_checkpointing_changes_nothing(form: str, use_reentrant: bool) -> None:
 def test_half_precision_modules(kind: str) -> None:
     for dtype in (torch.bfloat16, torch.float16):
         layer = module(kind, dtype)
-        y, last = layer(normal(N, T, I).to(dtype))
+        y, _last = layer(normal(N, T, I).to(dtype))
         assert y.dtype == dtype
         exact, _ = recurra.torch.__dict__[kind].forward(layer.double(), normal(N, T, I).to(dtype).double())
         torch.testing.assert_close(y.double(), exact, rtol=0.02, atol=0.02)
