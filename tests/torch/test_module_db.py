@@ -14,6 +14,7 @@ import torch
 
 import recurra.torch
 
+pytest.importorskip("expecttest", reason="torch.testing wants it: pip install 'recurra[test]'")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of a missing hypothesis, which only other tests of torch want
     from torch.testing._internal.common_modules import ModuleErrorEnum, ModuleInfo, module_db
