@@ -268,6 +268,7 @@ class Recurrent(torch.nn.Module):  # type: ignore[misc]
     ) -> tuple[Tensor, tuple[Tensor, ...], list[Tensor], list[Tensor]]:
         """All layers over x [T, N, I]: output, last states [num_layers * D, N, …], cells, gates."""
         D, lasts, cells, gates = (2 if self.bidirectional else 1), [], [], []
+        one_layer = self.num_layers == 1
         for layer in range(self.num_layers):
             is_top = layer == self.num_layers - 1
             wants_gates = return_gates == "all" or (bool(return_gates) and is_top)
@@ -275,7 +276,7 @@ class Recurrent(torch.nn.Module):  # type: ignore[misc]
                 self._kind,
                 x,
                 self._weights(layer),
-                None if initial is None else tuple(s[layer * D : (layer + 1) * D] for s in initial),
+                initial if one_layer or initial is None else tuple(s[layer * D : (layer + 1) * D] for s in initial),
                 lengths,
                 resets,
                 self._mask(x),
@@ -287,7 +288,7 @@ class Recurrent(torch.nn.Module):  # type: ignore[misc]
                 cells.append(found.c)
             if wants_gates:
                 gates.append(found.z)
-        last = lasts[0] if len(lasts) == 1 else tuple(torch.cat(states) for states in zip(*lasts, strict=True))
+        last = lasts[0] if one_layer else tuple(torch.cat(states) for states in zip(*lasts, strict=True))
         return x, last, cells, gates
 
     def _mask(self, x: Tensor) -> Tensor | None:
