@@ -29,6 +29,7 @@ def test_examples_are_found() -> None:
         "docs/index.md",
         "docs/graph.md",
         "docs/errors.md",
+        "docs/coming-from-torch.md",
         "docs/porting-from-swift.md",
         "docs/streaming.md",
         "docs/ops/lstm.md",

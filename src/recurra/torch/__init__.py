@@ -1,5 +1,6 @@
-"""recurra for PyTorch: the recurrent ops as torch's own, through compile, export, autograd and torch.func."""
+"""recurra for PyTorch: the recurrent ops as torch's own, and modules that take the place of torch.nn's."""
 
+from ._cells import GRUCell as GRUCell, LSTMCell as LSTMCell, RNNCell as RNNCell
 from ._functional import (
     gru as gru,
     gru_gradients as gru_gradients,
@@ -8,3 +9,5 @@ from ._functional import (
     single_gate_rnn as single_gate_rnn,
     single_gate_rnn_gradients as single_gate_rnn_gradients,
 )
+from ._modules import GRU as GRU, LSTM as LSTM, RNN as RNN
+from ._replace import ReplaceReport as ReplaceReport, replace as replace
