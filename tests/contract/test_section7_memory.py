@@ -80,9 +80,10 @@ def in_graph(op: str, steps_of: Callable[[int], int], N: int, I: int, H: int) ->
 def test_memory_is_flat_over_two_thousand_calls(op: str, way: str) -> None:
     """#145374, PR #145503: an object that was never released made memory grow until there was none."""
     call = eager(op) if way == "eager" else in_graph(op, lambda _: T, N, I, H)
-    more_bytes, more_objects = growth(call, WARM_UP, CALLS)
-    assert more_bytes < SLACK
-    assert more_objects < CALLS / 20
+    # An allocator may take some MiB once, whenever it likes; what calls leave behind grows with every call.
+    grown = [growth(call, WARM_UP, CALLS) for _ in range(2)]
+    assert min(more_bytes for more_bytes, _ in grown) < SLACK
+    assert min(more_objects for _, more_objects in grown) < CALLS / 20
 
 
 def test_memory_is_flat_over_five_hundred_lengths() -> None:

@@ -37,7 +37,17 @@ from errors.models import (
 )
 from errors.recurrent_calls import gradient_of_mask
 from errors.wrong_building import WRONG_BUILDING
-from recurra import ArgumentTypeError, DeviceError, DTypeError, GradientError, GraphError, ShapedType, ShapeError
+import recurra
+from recurra import (
+    ArgumentTypeError,
+    DeviceError,
+    DTypeError,
+    GradientError,
+    GraphError,
+    ShapedType,
+    ShapeError,
+    UnsupportedError,
+)
 
 FILES = [
     *("_ir.py", "_op.py", "_operators.py", "_dtypes.py", "_arrays.py"),
@@ -392,7 +402,23 @@ COMPILING = [
     ),
 ]
 
-MISTAKES = [*WRONG_BUILDING, *GRADIENTS, *RUNNING, *COMPILING]
+# _arrays.py says these for whoever reads values.
+READING = [
+    Mistake(
+        "weight that is no array",
+        lambda: recurra.Stream.lstm(3),
+        ArgumentTypeError,
+        "Stream.lstm: recurrent_weight must be an array, got int",
+    ),
+    Mistake(
+        "sparse weight",
+        lambda: recurra.Stream.lstm(torch.eye(4).to_sparse()),
+        UnsupportedError,
+        "Stream.lstm: recurrent_weight must be a dense array whose values are known (not under jit, grad or vmap), "
+        "got Tensor",
+    ),
+]
+MISTAKES = [*READING, *WRONG_BUILDING, *GRADIENTS, *RUNNING, *COMPILING]
 
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=Mistake.id)
