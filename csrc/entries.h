@@ -53,7 +53,8 @@ void forward(const CellSpec& s, const ForwardCall<S>& q) {
     const double around =
         product_cost<S>(q.steps * q.batch, columns, I) +
         (q.packed != nullptr || Loop::reads_in_place(q) ? 0 : 0.3 * static_cast<double>(columns * (I + q.hidden)));
-    const Team team = team_for(cost, q.steps, around, q.threads);
+    // A step alone reads the input weights for itself.
+    const Team team = team_for(cost, q.steps, around, q.threads, q.steps == 1 ? words<S>(I) : 0);
     Loop first(cell, q, 0, team.threads);
     if (q.directions == 1) return run_team(team, [&](int rank, int size) { first.work(rank, size); });
     Loop second(cell, q, 1, team.threads);
