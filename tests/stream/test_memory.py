@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 import gc
 import tracemalloc
 from typing import Any
@@ -30,6 +31,16 @@ def count_allocations(step: Any, calls: int) -> int:
         tracemalloc.stop()
 
 
+def least_growth(work: Callable[[], Any]) -> int:
+    """Bytes that the work leaves behind each time. Other parts of a process may take some MiB, but not every time."""
+    grown = []
+    for _ in range(3):
+        before = resident()
+        work()
+        grown.append(resident() - before)
+    return min(grown)
+
+
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_step_with_out_takes_no_memory(op: str, dtype: str) -> None:
@@ -46,12 +57,12 @@ def test_memory_stays_level_over_100_000_steps(threads: int, monkeypatch: pytest
     made = layers("gru", 8, [16, 16], 1)
     stream, frame, out = made.stream(), made.frames(1, 1)[0], np.empty((1, 16), np.float32)
     state = stream.state(1)
-    for _ in range(1000):
-        stream.step(frame, state, out)
-    before = resident()
-    for _ in range(100_000 if threads == 1 else 5_000):
-        stream.step(frame, state, out)
-    assert resident() - before < 2**20
+
+    def steps() -> None:
+        for _ in range(100_000 if threads == 1 else 5_000):
+            stream.step(frame, state, out)
+
+    assert least_growth(steps) < 2**20
 
 
 def test_nothing_is_left_by_steps_without_out_blocks_states_and_errors() -> None:
@@ -72,11 +83,9 @@ def test_nothing_is_left_by_steps_without_out_blocks_states_and_errors() -> None
 
     for _ in range(100):
         everything()
-    before, objects = resident(), len(gc.get_objects())
-    for _ in range(1000):
-        everything()
+    objects = len(gc.get_objects())
     # A state of these sizes takes 100 KiB: 1,000 would be 100 MiB.
-    assert resident() - before < 6 * 2**20
+    assert least_growth(lambda: [everything() for _ in range(1000)]) < 6 * 2**20
     assert len(gc.get_objects()) - objects < 100
 
 
