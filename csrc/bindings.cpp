@@ -37,12 +37,10 @@ void forward(RECURRA_INPUTS(S), const Packed* packed, Out<S> last_state, Out<S> 
   q.last_state = checked<S>(last_state, "last_state", q.batch * wide);
   q.last_cell = checked<S>(last_cell, "last_cell", q.batch * wide);
   const Kernels<S>& table = kernels<S>();
-  if (packed != nullptr) {
-    if (packed->table == &table) {  // else RECURRA_ISA has changed since: the call packs for itself
-      if (packed->bytes != table.packed_bytes(spec, q))
-        throw std::invalid_argument("recurra._native: packed was made for other weights");
-      q.packed = packed->at;
-    }
+  if (packed != nullptr && packed->table == &table) {  // else RECURRA_ISA has changed since: the call packs for itself
+    if (packed->bytes != table.packed_bytes(spec, q))
+      throw std::invalid_argument("recurra._native: packed was made for other weights");
+    q.packed = packed->at;
   }
   nb::gil_scoped_release release;
   table.forward(spec, q);

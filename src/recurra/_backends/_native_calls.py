@@ -122,25 +122,16 @@ class Forward:
 
     def __call__(self, xp: Namespace, *inputs: Array) -> tuple[Array | None, ...]:
         """The results that are wanted, None for the others."""
-        memory = self._memory
-        if memory is not None:
-            made = [None if shape is None else memory.new(shape) for shape in self._shapes]
-            results = made if len(made) == 3 else (made[0], None, made[1])
-            picked = self._picked((*inputs, None))
-            packed = self._packed_weights(memory, inputs)
-            try:
-                memory.forward(self._cell.spec, team(), *picked, *results, packed)
-                return tuple(made)
-            except TypeError:  # an array is not contiguous, or has the bytes of another machine
-                pass
-        return self._unlike(*inputs)
-
-    def _unlike(self, *inputs: Array) -> tuple[Array | None, ...]:
-        """The same for inputs that must be made like the arguments of C++."""
-        memory = memory_of(inputs[self._slots.index("source")].dtype)
+        memory = self._memory or memory_of(inputs[self._slots.index("source")].dtype)
         made = [None if shape is None else memory.new(shape) for shape in self._shapes]
         results = made if len(made) == 3 else (made[0], None, made[1])
         packed = self._packed_weights(memory, inputs)
+        if self._memory is not None:
+            try:
+                memory.forward(self._cell.spec, team(), *self._picked((*inputs, None)), *results, packed)
+                return tuple(made)
+            except TypeError:  # an array is not contiguous, or has the bytes of another machine
+                pass
         ordered = _ordered(dict(zip(self._slots, inputs, strict=True)), self._cell, self._sizes, memory)
         memory.forward(self._cell.spec, team(), *ordered, *results, packed)
         return tuple(None if y is None else memory.given(y) for y in made)
@@ -190,20 +181,22 @@ class Gradients:
         positions, places = _positions(named, self._cell, s), {name: i for i, name in enumerate(named)}
         states = [named[n].shape for n in ("state_gradient", "cell_gradient") if n in named]
         order = [name or self._cell.params or "" for name in _RESULTS]
-        if positions is not None and not dtype.is_half and all(shape == (s.N, s.D * s.H) for shape in states):
+        # A secondary bias that plays no part is none of C++'s results.
+        has_all = not dtype.is_half and all(name in order for name in self._names)
+        if positions is not None and has_all and all(shape == (s.N, s.D * s.H) for shape in states):
             self._memory = memory_of(dtype)
             self._picked = _picking([*positions, *(places.get(name) for name in _GIVEN)], len(named))
             self._shapes = [named[name].shape if name in self._names else None for name in order]
-            self._order = [order.index(name) if name in order else None for name in self._names]
+            self._order = [order.index(name) for name in self._names]
 
     def __call__(self, xp: Namespace, *inputs: Array) -> tuple[Array, ...]:
         """The gradients in the op's order, each in its input's shape."""
         memory = self._memory
-        if memory is not None and None not in self._order:
+        if memory is not None:
             made = [None if shape is None else memory.new(shape) for shape in self._shapes]
             try:
                 memory.gradient(self._cell.spec, team(), *self._picked((*inputs, None)), *made)
-                return tuple(made[i] for i in self._order)  # type: ignore[index]
+                return tuple(made[i] for i in self._order)
             except TypeError:  # as in Forward
                 pass
         return self._unlike(xp, *inputs)
