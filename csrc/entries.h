@@ -48,19 +48,13 @@ void forward(const CellSpec& s, const ForwardCall<S>& q) {
   with_cell(s, q.params != nullptr, [&](const auto& cell) {
     using Cell = std::decay_t<decltype(cell)>;
     using Loop = Forward<Cell, S>;
-    const StepCost cost = Loop::cost(q);
-    const long I = q.input_weight == nullptr ? 0 : q.inputs, columns = Cell::gates * q.hidden;
-    const double around =
-        product_cost<S>(q.steps * q.batch, columns, I) +
-        (q.packed != nullptr || Loop::reads_in_place(q) ? 0 : 0.3 * static_cast<double>(columns * (I + q.hidden)));
-    // A step alone reads the input weights for itself.
-    const Team team = team_for(cost, q.steps, around, q.threads, q.steps == 1 ? words<S>(I) : 0);
+    const Team team = Loop::team(q);
     Loop first(cell, q, 0, team.threads);
     if (q.directions == 1) return run_team(team, [&](int rank, int size) { first.work(rank, size); });
     Loop second(cell, q, 1, team.threads);
     // Threads that would have to wait for each other at every step take a direction each instead.
     run_team(team, [&](int rank, int size) {
-      if (size % 2 == 0 && split_of(cost, size).unit_groups > 1)
+      if (size % 2 == 0 && split_of(Loop::cost(q), size).unit_groups > 1)
         return rank < size / 2 ? first.work(rank, size / 2) : second.work(rank - size / 2, size / 2);
       first.work(rank, size);
       second.work(rank, size);

@@ -66,6 +66,16 @@ class Forward {
     return !converts && q.packed == nullptr && q.steps * q.batch <= rows_in_place;
   }
 
+  // The team that a call gets.
+  static Team team(const ForwardCall<S>& q) {
+    const long I = q.input_weight == nullptr ? 0 : q.inputs, columns = Cell::gates * q.hidden;
+    const double packing =
+        q.packed != nullptr || reads_in_place(q) ? 0 : 0.3 * static_cast<double>(columns * (I + q.hidden));
+    // A step alone reads the input weights for itself.
+    return team_for(cost(q), q.steps, product_cost<S>(q.steps * q.batch, columns, I) + packing, q.threads,
+                    q.steps == 1 ? words<S>(I) : 0);
+  }
+
   // A member's whole work.
   void work(int rank, int size) {
     const Part part = part_for(rank, size);

@@ -36,19 +36,12 @@ class Resumed {
     q_.source = call.source;
     q_.resets = call.resets;
     q_.h = call.h;
-    const Team team = most_ == 1 ? Team{1, 0} : useful_team(call.steps);
+    const Team team = most_ == 1 ? Team{1, 0} : Loop::team(q_);
     if (team.threads == 1)
       loop_.go_on(0, 1);
     else
       run_team(team, [&](int rank, int size) { loop_.go_on(rank, size); });
     loop_.turn();
-  }
-
-  Team useful_team(long steps) const {
-    const long I = q_.input_weight == nullptr ? 0 : q_.inputs;
-    const double around = product_cost<S>(steps * q_.batch, Cell::gates * q_.hidden, I);
-    // A step alone reads the input weights for itself.
-    return team_for(Loop::cost(q_), steps, around, q_.threads < 0 ? -most_ : most_, steps == 1 ? words<S>(I) : 0);
   }
 
   Cell cell_;
